@@ -7,8 +7,11 @@ import dev.verbena.internal.device.AddressLookup;
 import dev.verbena.internal.device.Device;
 import dev.verbena.internal.device.Devices;
 import dev.verbena.internal.device.Ports;
+import dev.verbena.internal.queue.QueueDevice;
+import dev.verbena.internal.queue.Quirks;
 import dev.verbena.internal.queue.SharedQueues;
 import dev.verbena.internal.runtime.AdapterEvents;
+import dev.verbena.internal.runtime.Teardown;
 import dev.verbena.internal.util.Arguments;
 import dev.verbena.internal.verbs.DeviceControl;
 import dev.verbena.internal.verbs.Provider;
@@ -40,7 +43,7 @@ public final class Adapter extends NativeObject {
 
     Adapter(Device device) {
         this.device = device;
-        this.quirks = Quirks.of(device.provider(), this);
+        this.quirks = Quirks.of(device.provider(), this::events);
     }
 
     /**
@@ -475,6 +478,11 @@ public final class Adapter extends NativeObject {
 
     VerbsContext context() {
         return device.context();
+    }
+
+    /** For a new queue pair, because it starts the event thread. */
+    QueueDevice queueDevice() {
+        return new QueueDevice(name(), control(), provider(), context(), events());
     }
 
     Provider provider() {

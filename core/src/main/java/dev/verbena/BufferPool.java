@@ -2,6 +2,7 @@ package dev.verbena;
 
 import com.google.errorprone.annotations.CheckReturnValue;
 
+import dev.verbena.internal.runtime.Teardown;
 import dev.verbena.internal.util.Text;
 
 import org.jspecify.annotations.Nullable;

@@ -5,6 +5,7 @@ import com.google.errorprone.annotations.CheckReturnValue;
 import dev.verbena.internal.events.FlightRecording;
 import dev.verbena.internal.events.FlightRecording.AwaitEvent;
 import dev.verbena.internal.queue.EventChannel;
+import dev.verbena.internal.runtime.Teardown;
 import dev.verbena.internal.verbs.Descriptors;
 import dev.verbena.internal.verbs.DeviceControl;
 

@@ -4,13 +4,16 @@ import com.google.errorprone.annotations.CheckReturnValue;
 
 import dev.verbena.internal.events.FlightRecording;
 import dev.verbena.internal.events.FlightRecording.AwaitEvent;
+import dev.verbena.internal.queue.CallbackThread;
 import dev.verbena.internal.queue.CompletionEvents;
 import dev.verbena.internal.queue.CompletionPoller;
 import dev.verbena.internal.queue.CompletionRecords;
 import dev.verbena.internal.queue.EventChannel;
+import dev.verbena.internal.queue.NativeQueuePair;
 import dev.verbena.internal.queue.SendQueue;
 import dev.verbena.internal.queue.StackReserve;
 import dev.verbena.internal.runtime.AdapterEvents;
+import dev.verbena.internal.runtime.Teardown;
 import dev.verbena.internal.util.Text;
 import dev.verbena.internal.verbs.DeviceControl;
 import dev.verbena.internal.verbs.Errno;
@@ -20,7 +23,7 @@ import org.jspecify.annotations.Nullable;
 import java.time.Duration;
 import java.util.ArrayDeque;
 import java.util.Deque;
-import java.util.List;
+import java.util.Objects;
 import java.util.concurrent.ThreadFactory;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
@@ -54,8 +57,7 @@ public final class CompletionQueue extends NativeObject {
     private final CompletionPoller poller;
     private final Events events;
     private final @Nullable Consumer<Status> callback;
-    private final @Nullable CompletionCallback callbacks;
-    private final QueuePairGroup queuePairs = new QueuePairGroup();
+    private final @Nullable CallbackThread<Events> callbacks;
 
     CompletionQueue(Adapter adapter, CompletionQueueOptions options) {
         this(adapter, options, Thread.ofPlatform().daemon().factory());
@@ -111,13 +113,20 @@ public final class CompletionQueue extends NativeObject {
             entry.enter(events);
             undo.push(() -> adapterEvents.forget(made));
             adapterEvents.register(made, this, this::handle);
-            undo.push(() -> adapter.quirks().remove(this));
-            adapter.quirks().add(this);
+            undo.push(() -> adapter.quirks().remove(events));
+            adapter.quirks().add(events);
             if (callback == null) {
                 this.callbacks = null;
             } else {
                 acquire();
-                this.callbacks = new CompletionCallback(callbackThreads, this, channel, callback);
+                this.callbacks =
+                        new CallbackThread<>(
+                                callbackThreads,
+                                adapter.name(),
+                                channel,
+                                this::callBack,
+                                () -> awaitEvents(Long.MAX_VALUE),
+                                this::release);
             }
         } catch (Throwable t) {
             undo.forEach(Runnable::run);
@@ -137,6 +146,20 @@ public final class CompletionQueue extends NativeObject {
                             .formatted(adapter.name(), shared.adapter().name()));
         }
         return new NativeObject[] {adapter, shared};
+    }
+
+    /**
+     * Calls back. A callback that still polls or arms this queue when another thread closes it has
+     * made no mistake: the exception that ends it is not reported.
+     */
+    private void callBack(Events fired) {
+        try {
+            Objects.requireNonNull(callback).accept(fired.last());
+        } catch (ClosedException e) {
+            if (!isClosed()) {
+                throw e;
+            }
+        }
     }
 
     /** Called by the event thread. */
@@ -177,16 +200,10 @@ public final class CompletionQueue extends NativeObject {
         }
     }
 
-    /**
-     * Fails the queue pairs first: a notified consumer finds all their completions here.
-     *
-     * @param overrun whether the queue overran; otherwise the device has failed
-     */
     private void breakDown(boolean overrun) {
         if (tryAcquire()) {
             try {
-                queuePairs.breakDown(this, overrun);
-                events.breakDown(overrun ? Status.BUFFER_OVERFLOW : Status.INTERNAL_ERROR);
+                events.breakDown(overrun);
             } finally {
                 release();
             }
@@ -430,20 +447,8 @@ public final class CompletionQueue extends NativeObject {
         }
     }
 
-    List<QueuePair> queuePairs() {
-        return queuePairs.all();
-    }
-
     Events events() {
         return events;
-    }
-
-    void add(QueuePair queuePair) {
-        queuePairs.add(queuePair);
-    }
-
-    void remove(QueuePair queuePair) {
-        queuePairs.remove(queuePair);
     }
 
     CompletionPoller poller() {
@@ -506,7 +511,9 @@ public final class CompletionQueue extends NativeObject {
     void reclaimIfOrphaned(Teardown end) {
         Thread owner = owner();
         if (owner != null && !owner.isAlive()) {
-            queuePairs.reclaim(end);
+            for (NativeQueuePair each : events.queuePairs()) {
+                ((QueuePair.Handle) each).queuePair().reclaim(end);
+            }
             reclaim(end);
         }
     }
@@ -523,16 +530,16 @@ public final class CompletionQueue extends NativeObject {
         }
     }
 
-    private static void join(CompletionCallback callbacks) {
+    private static void join(CallbackThread<Events> callbacks) {
         if (!callbacks.join()) {
-            throw VerbenaException.stillRunning("its callback", CompletionCallback.CLOSE_TIMEOUT);
+            throw VerbenaException.stillRunning("its callback", CallbackThread.CLOSE_TIMEOUT);
         }
     }
 
     @Override
     void destroy(Teardown end) {
         end.run(() -> adapter.events().forget(address));
-        adapter.quirks().remove(this);
+        adapter.quirks().remove(events);
         entry.free();
         end.check(control.destroyCq(address), "ibv_destroy_cq");
         if (ownsChannel) {

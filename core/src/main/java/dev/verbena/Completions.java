@@ -4,6 +4,8 @@ import com.google.errorprone.annotations.CheckReturnValue;
 
 import dev.verbena.internal.queue.CompletionRecords;
 import dev.verbena.internal.queue.CompletionStatus;
+import dev.verbena.internal.queue.SynthesizedStatus;
+import dev.verbena.internal.verbs.Provider;
 import dev.verbena.internal.verbs.WorkCompletions;
 
 import org.jspecify.annotations.Nullable;
@@ -50,7 +52,11 @@ public final class Completions {
      *     that got the message; it may be closed by now
      */
     public QueuePair queuePair(int index) {
-        return (QueuePair) records.queuePair(checked(index));
+        return handle(index).queuePair();
+    }
+
+    private QueuePair.Handle handle(int index) {
+        return (QueuePair.Handle) records.endpoint(checked(index));
     }
 
     /**
@@ -92,9 +98,20 @@ public final class Completions {
      */
     public Status status(int index) {
         int raw = records.status(checked(index));
-        return raw == WorkCompletions.SUCCESS
-                ? Status.SUCCESS
-                : queuePair(index).completionStatus(raw, records.type(index));
+        if (raw == WorkCompletions.SUCCESS) {
+            return Status.SUCCESS;
+        }
+        Provider provider = queuePair(index).domain().adapter().provider();
+        return isStalled(index)
+                ? Status.IO_TIMEOUT
+                : CompletionStatus.of(raw, records.type(index), provider);
+    }
+
+    /** Whether it did not complete before the watchdog of its queue pair ended it. */
+    private boolean isStalled(int index) {
+        return records.status(index) == SynthesizedStatus.FLUSHED
+                && !records.type(index).isReceive()
+                && handle(index).stalled();
     }
 
     /**
@@ -132,15 +149,19 @@ public final class Completions {
                     "%s with context %d succeeded".formatted(type(index), context(index)));
         }
         Status status = status(index);
+        Peer peer = handle(index).peer();
         return new VerbenaException(
                 status,
-                "%s with context %d of %s failed: %s. %sThe device reported %s, vendor error 0x%x"
+                "%s with context %d of %s%s failed: %s. %sThe device reported %s, vendor error 0x%x"
                         .formatted(
                                 type(index),
                                 context(index),
-                                queuePair(index).withPeer(),
+                                queuePair(index),
+                                peer == null ? "" : " to " + peer,
                                 status,
-                                queuePair(index).usualCause(raw, records.type(index)),
+                                isStalled(index)
+                                        ? "The queue pair completed no request for the time that failIfStalled was given. "
+                                        : CompletionStatus.usualCause(raw, records.type(index)),
                                 CompletionStatus.verbsName(raw),
                                 records.vendorError(index)));
     }

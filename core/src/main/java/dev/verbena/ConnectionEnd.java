@@ -22,7 +22,7 @@ final class ConnectionEnd extends QueuePairHandle {
     private static final int MOST_RETRIES = 6; // 7, which others say, never ends on rxe
     private static final int NOT_ASKED_FOR = -1;
 
-    private final NativeQueuePair queuePair;
+    private final QueuePair.Handle queuePair;
     private final ConnectionOptions options;
     private final SharedEndpoint.Use use;
     private final AtomicBoolean released = new AtomicBoolean();
@@ -31,7 +31,7 @@ final class ConnectionEnd extends QueuePairHandle {
     private volatile boolean opened;
 
     /** For a queue pair that is held, and reserved for this connection. */
-    ConnectionEnd(NativeQueuePair queuePair, ConnectionOptions options, SharedEndpoint.Use use) {
+    ConnectionEnd(QueuePair.Handle queuePair, ConnectionOptions options, SharedEndpoint.Use use) {
         this.queuePair = queuePair;
         this.options = options;
         this.use = use;
@@ -44,16 +44,19 @@ final class ConnectionEnd extends QueuePairHandle {
 
     /** A step towards the connection has begun; the Flight Recorder may want to know its end. */
     CompletableFuture<Void> watched(String side, CompletableFuture<Void> step) {
-        if (FlightRecording.on()) {
-            ConnectEvent.start(side, queuePair.adapter().name(), number(), towards).endWith(step);
+        ConnectEvent event =
+                FlightRecording.connecting(queuePair.deviceName(), number(), side, towards);
+        if (event != null) {
+            event.endWith(step);
         }
         return step;
     }
 
     /** The connection has ended; for the Flight Recorder. */
     void ended(CloseReason reason) {
-        if (opened && FlightRecording.on()) {
-            QueuePairEvents.disconnected(queuePair, reason.name());
+        if (opened) {
+            FlightRecording.disconnected(
+                    queuePair.deviceName(), number(), queuePair.peer(), reason.name());
         }
     }
 
@@ -78,17 +81,17 @@ final class ConnectionEnd extends QueuePairHandle {
 
     @Override
     public long address() {
-        return queuePair.nativeAddress();
+        return queuePair.address();
     }
 
     @Override
     public boolean sharedReceives() {
-        return queuePair.sharesReceives();
+        return queuePair.sharedReceives();
     }
 
     @Override
     public boolean invalidatable() {
-        return queuePair.info().invalidatableWindows();
+        return queuePair.invalidatable();
     }
 
     @Override
@@ -116,7 +119,6 @@ final class ConnectionEnd extends QueuePairHandle {
         switch (change.state()) {
             case StateChange.INITIALIZED -> change.set(Attribute.ACCESS, queuePair.remoteRights());
             case StateChange.READY_TO_RECEIVE -> {
-                queuePair.becomesReachable();
                 int asked = change.get(Attribute.INBOUND_READS);
                 change.set(Attribute.INBOUND_READS, Math.min(asked, inboundReads()));
             }
@@ -130,7 +132,7 @@ final class ConnectionEnd extends QueuePairHandle {
         // On the accepting side nothing else would do: there the connection manager takes all that
         // it says from the peer's request, and rdma_set_option(TOS) has no effect (cma.c, cm.c).
         options.values.path.applyTo(change);
-        return queuePair.control().change(queuePair.nativeAddress(), change);
+        return queuePair.change(change);
     }
 
     @Override
@@ -140,11 +142,10 @@ final class ConnectionEnd extends QueuePairHandle {
 
     @Override
     public boolean open(boolean invalidatable, Runnable onFailure) {
-        queuePair.onFailure(onFailure); // first: a failure meanwhile runs it, or is seen below
         InetSocketAddress there = towards;
         opened = true;
-        queuePair.connected(there == null ? null : Peer.of(there), invalidatable, reads);
-        return !queuePair.requestFailed();
+        Peer peer = there == null ? null : Peer.of(there);
+        return queuePair.open(peer, invalidatable, reads, onFailure);
     }
 
     @Override
@@ -174,7 +175,7 @@ final class ConnectionEnd extends QueuePairHandle {
                 queuePair.giveUpConnecting();
             }
             use.end();
-            queuePair.owner().release();
+            queuePair.queuePair().release();
         }
     }
 }

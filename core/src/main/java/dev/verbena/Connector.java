@@ -5,6 +5,7 @@ import dev.verbena.internal.connect.ConnectionStateMachine;
 import dev.verbena.internal.connect.FailureMessages;
 import dev.verbena.internal.connect.PrivateData;
 import dev.verbena.internal.device.Addresses;
+import dev.verbena.internal.runtime.Teardown;
 import dev.verbena.internal.runtime.Threads;
 import dev.verbena.internal.runtime.Uncaught;
 import dev.verbena.internal.util.Arguments;

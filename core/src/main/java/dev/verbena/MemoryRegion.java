@@ -6,6 +6,7 @@ import dev.verbena.internal.device.Device;
 import dev.verbena.internal.device.OwnedMemory;
 import dev.verbena.internal.device.Registration;
 import dev.verbena.internal.queue.RegisteredMemory;
+import dev.verbena.internal.runtime.Teardown;
 import dev.verbena.internal.verbs.Errno;
 
 import org.jspecify.annotations.Nullable;
@@ -76,8 +77,7 @@ public final class MemoryRegion extends NativeObject {
             Collections.addAll(asked, rights);
             this.rights = Collections.unmodifiableSet(asked);
             int access = Access.verbs(rights, device.reported().readSinkRequired());
-            this.registered =
-                    register.apply(new Registration(device, domain, domain.address(), access));
+            this.registered = register.apply(new Registration(device, domain.handle(), access));
             this.remoteToken = device.control().remoteKey(registered.handle());
         } catch (Throwable t) {
             abandon();

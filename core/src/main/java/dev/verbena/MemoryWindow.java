@@ -1,8 +1,11 @@
 package dev.verbena;
 
 import dev.verbena.internal.events.FlightRecording;
+import dev.verbena.internal.queue.Endpoint;
+import dev.verbena.internal.queue.NativeQueuePair;
 import dev.verbena.internal.queue.Window;
 import dev.verbena.internal.queue.WindowRequests;
+import dev.verbena.internal.runtime.Teardown;
 import dev.verbena.internal.verbs.DeviceControl;
 import dev.verbena.internal.verbs.Errno;
 
@@ -70,8 +73,8 @@ public final class MemoryWindow extends NativeObject {
     MemoryWindow(ProtectionDomain domain) {
         super(domain);
         this.domain = domain;
-        this.window = new Window(domain, new Natives());
-        this.former = new Teardown(this);
+        this.window = new Window(domain.handle(), new Natives());
+        this.former = teardown();
         this.control = domain.adapter().control();
         try {
             if (!domain.adapter().reported().invalidatableWindows()) {
@@ -264,9 +267,8 @@ public final class MemoryWindow extends NativeObject {
                                 new PendingFree(0, before, window.posted() - (wasIdle ? 1 : 0)));
                         freeRetired();
                     }
-                    if (FlightRecording.on()) {
-                        QueuePairEvents.bound(by, window.token(), to.start() + offset, length);
-                    }
+                    FlightRecording.bound(
+                            by.deviceName(), by.number(), window.token(), start, length);
                 }
                 return answer;
             }
@@ -283,8 +285,8 @@ public final class MemoryWindow extends NativeObject {
         ensureOpen(); // the close waits for this lock
         int token = window.token();
         PostResult answer = requests.invalidate(context, window, flags);
-        if (answer == PostResult.ACCEPTED && FlightRecording.on()) {
-            QueuePairEvents.invalidated(by, token, false);
+        if (answer == PostResult.ACCEPTED) {
+            FlightRecording.invalidated(by.deviceName(), by.number(), token, false);
         }
         return answer;
     }
@@ -302,10 +304,9 @@ public final class MemoryWindow extends NativeObject {
             // The provider may still read a window that an outstanding request names. Then its
             // queue pair frees it.
             if (!pendingFrees.isEmpty()) {
-                QueuePair queuePair =
-                        (QueuePair) Objects.requireNonNull(window.queue()).queuePair();
+                Endpoint queuePair = Objects.requireNonNull(window.queue());
                 for (PendingFree left : pendingFrees) {
-                    if (!queuePair.keep(left)) {
+                    if (!queuePair.keep(teardown -> left.free(control, teardown))) {
                         left.free(control, end);
                     }
                 }

@@ -3,11 +3,9 @@ package dev.verbena;
 import com.google.errorprone.annotations.CheckReturnValue;
 
 import dev.verbena.internal.queue.StackReserve;
+import dev.verbena.internal.runtime.Teardown;
 import dev.verbena.internal.runtime.Threads;
 import dev.verbena.internal.util.Text;
-import dev.verbena.internal.verbs.Errno;
-
-import org.jspecify.annotations.Nullable;
 
 import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;
@@ -74,6 +72,11 @@ abstract class NativeObject implements AutoCloseable {
         }
     }
 
+    /** Begins a teardown of this object. */
+    final Teardown teardown() {
+        return new Teardown(this::describe, this::deviceGone);
+    }
+
     /** Adds the steps that free the native object. Called once, for the last reference. */
     void destroy(Teardown end) {}
 
@@ -94,7 +97,7 @@ abstract class NativeObject implements AutoCloseable {
 
     /** Releases the references to the first parents. */
     private void releaseParents(int count) {
-        Teardown end = new Teardown(this);
+        Teardown end = teardown();
         releaseParents(count, end);
         end.finish();
     }
@@ -162,12 +165,13 @@ abstract class NativeObject implements AutoCloseable {
     /** Releases a reference; the last one destroys the native object. */
     final void release() {
         if (((int) STATE.getAndAdd(this, -1) & ~CLOSED) == 1) {
-            Teardown end = new Teardown(this);
+            Teardown end = teardown();
             end.run(() -> destroy(end));
-            if (end.failure == null) {
+            Throwable failure = end.failure();
+            if (failure == null) {
                 destroyed.complete(null);
             } else {
-                destroyed.completeExceptionally(end.failure);
+                destroyed.completeExceptionally(failure);
             }
             releaseParents(parents.length, end);
             end.finish();
@@ -288,7 +292,7 @@ abstract class NativeObject implements AutoCloseable {
         StackReserve.check();
         checkMayClose();
         if (markClosed()) {
-            Teardown end = new Teardown(this);
+            Teardown end = teardown();
             end.run(() -> shut(end));
             end.run(this::release);
             end.finish();
@@ -309,91 +313,6 @@ abstract class NativeObject implements AutoCloseable {
 
         ClosedException(NativeObject object) {
             super(object.describe() + " is closed");
-        }
-    }
-
-    /**
-     * Runs the steps of a destroy. Each step runs even if an earlier one failed, so that one failed
-     * call does not leak everything else. {@link #finish} throws the first failure, with the others
-     * as {@linkplain Throwable#getSuppressed suppressed} exceptions.
-     *
-     * <p>EIO from a device that is {@linkplain Adapter#gone gone} is not a failure: the kernel has
-     * already destroyed the objects and unpinned registered memory. (Unless the environment
-     * variable RDMAV_ALLOW_DISASSOC_DESTROY is set, rdma-core's providers pass on the kernel's EIO
-     * and leak their own memory, a few hundred bytes for each object.) EBUSY in a later step is not
-     * a failure then, either: rdma-core still counts the leaked object as a user of its parent.
-     *
-     * <p>For one thread at a time.
-     */
-    static final class Teardown {
-        private final NativeObject object;
-        private boolean leaked; // by a provider, because the device is gone
-        private @Nullable Throwable failure; // the first
-
-        Teardown(NativeObject object) {
-            this.object = object;
-        }
-
-        /**
-         * Objects that use this one may have leaked in a teardown of theirs: EBUSY is no failure.
-         */
-        void dependantsLeaked() {
-            leaked = true;
-        }
-
-        /** Runs a step and records what it throws. */
-        void run(Runnable step) {
-            try {
-                step.run();
-            } catch (RuntimeException | Error e) {
-                failed(e);
-            }
-        }
-
-        /**
-         * Checks the result of a step, 0 or a negative errno, and records a failure.
-         *
-         * @return true if it succeeded, or if its errno is explained by the removal of the device
-         */
-        boolean check(long answer, String verb) {
-            boolean succeeded = answer >= 0 || explainedByRemoval(answer);
-            if (!succeeded) {
-                failed(
-                        VerbenaException.of(
-                                verb,
-                                answer,
-                                "%s is closed, and everything else of it that could be freed was freed."
-                                        .formatted(object.describe())));
-            }
-            return succeeded;
-        }
-
-        private boolean explainedByRemoval(long answer) {
-            if (answer == -Errno.EIO && object.deviceGone()) {
-                leaked = true;
-                return true;
-            }
-            return answer == -Errno.EBUSY && leaked;
-        }
-
-        /** Records what a step has thrown: an unchecked exception or an error. */
-        @SuppressWarnings("ReferenceEquality") // the same object again, not an equal one
-        void failed(Throwable thrown) {
-            if (failure == null) {
-                failure = thrown;
-            } else if (failure != thrown) {
-                failure.addSuppressed(thrown);
-            }
-        }
-
-        /** Throws the recorded failures, if there are any. */
-        void finish() {
-            switch (failure) {
-                case null -> {}
-                case Error e -> throw e;
-                case Throwable t ->
-                        throw (RuntimeException) t; // only unchecked exceptions are recorded
-            }
         }
     }
 }

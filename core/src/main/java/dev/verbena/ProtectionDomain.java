@@ -3,7 +3,9 @@ package dev.verbena;
 import com.google.errorprone.annotations.CheckReturnValue;
 
 import dev.verbena.internal.device.OwnedMemory;
+import dev.verbena.internal.queue.Domain;
 import dev.verbena.internal.queue.WindowTable;
+import dev.verbena.internal.runtime.Teardown;
 import dev.verbena.internal.util.Arguments;
 
 import org.jspecify.annotations.Nullable;
@@ -22,9 +24,7 @@ import java.util.function.Consumer;
  */
 public final class ProtectionDomain extends NativeObject {
     private final Adapter adapter;
-    private final long address;
-
-    private final WindowTable windows = new WindowTable();
+    private final Domain handle;
 
     ProtectionDomain(Adapter adapter) {
         super(adapter);
@@ -34,7 +34,7 @@ public final class ProtectionDomain extends NativeObject {
             abandon();
             throw VerbenaException.of("ibv_alloc_pd(" + adapter.name() + ")", answer, "");
         }
-        this.address = answer;
+        this.handle = new Domain(answer);
     }
 
     /**
@@ -297,8 +297,13 @@ public final class ProtectionDomain extends NativeObject {
         return new QueuePair(this, initiatorCompletions, receiveCompletions, null, limits);
     }
 
+    /** What its queues and regions know of it. */
+    Domain handle() {
+        return handle;
+    }
+
     WindowTable windows() {
-        return windows;
+        return handle.windows();
     }
 
     /**
@@ -311,12 +316,12 @@ public final class ProtectionDomain extends NativeObject {
     }
 
     long address() {
-        return address;
+        return handle.address();
     }
 
     @Override
     void destroy(Teardown end) {
-        end.check(adapter.control().deallocatePd(address), "ibv_dealloc_pd");
+        end.check(adapter.control().deallocatePd(address()), "ibv_dealloc_pd");
     }
 
     @Override

@@ -3,24 +3,21 @@ package dev.verbena;
 import com.google.errorprone.annotations.CheckReturnValue;
 
 import dev.verbena.internal.events.FlightRecording;
-import dev.verbena.internal.events.FlightRecording.ConnectEvent;
-import dev.verbena.internal.queue.CompletionStatus;
+import dev.verbena.internal.queue.NativeQueuePair;
 import dev.verbena.internal.queue.Operation;
 import dev.verbena.internal.queue.ReceiveQueue;
 import dev.verbena.internal.queue.RequestCounts;
 import dev.verbena.internal.queue.SendQueue;
 import dev.verbena.internal.queue.StackReserve;
-import dev.verbena.internal.queue.SynthesizedStatus;
 import dev.verbena.internal.queue.WindowRequests;
+import dev.verbena.internal.runtime.Teardown;
 import dev.verbena.internal.util.Arguments;
-import dev.verbena.internal.util.Text;
 import dev.verbena.internal.verbs.Errno;
 
 import org.jspecify.annotations.Nullable;
 
 import java.time.Duration;
 import java.util.Optional;
-import java.util.concurrent.TimeUnit;
 
 /**
  * One end of a reliable connection, with a send queue (NDK: initiator queue) and a receive queue:
@@ -68,18 +65,15 @@ import java.util.concurrent.TimeUnit;
  */
 @CheckReturnValue
 public final class QueuePair extends NativeObject implements SendRequests {
-    private static final Duration SHORTEST_TIMEOUT = Duration.ofMillis(10);
-
     private final Adapter adapter;
     private final ProtectionDomain domain;
     private final CompletionQueue initiatorCompletions;
     private final CompletionQueue receiveCompletions;
     private final @Nullable SharedReceiveQueue sharedReceives;
     private final QueuePairLimits limits;
-    private final NativeQueuePair half;
+    private final Handle handle;
     private final SendQueue sends;
     private final WindowRequests windowRequests;
-    private final RequestCounts sendCounts;
     private final @Nullable ReceiveQueue receives; // null with a shared receive queue
     private volatile @Nullable Object attachment; // the caller's
 
@@ -102,31 +96,82 @@ public final class QueuePair extends NativeObject implements SendRequests {
         this.sharedReceives = sharedReceives;
         this.limits = limits;
         try {
-            this.half =
-                    new NativeQueuePair(
-                            this,
-                            domain,
-                            initiatorCompletions,
-                            receiveCompletions,
-                            sharedReceives,
-                            limits);
+            AdapterInfo info = adapter.queryInfo();
+            checkLimits(info);
+            this.handle = new Handle(info, adapter.portTable().chosen());
         } catch (Throwable t) {
             abandon();
             throw t;
         }
-        this.sends = half.sends();
-        this.sendCounts = half.endpoint().sendCounts();
-        this.windowRequests = half.windowRequests();
-        this.receives = half.receives();
+        this.sends = handle.sends();
+        this.windowRequests = new WindowRequests(sends, receiveCompletions.poller());
+        this.receives = handle.receives();
         try {
-            half.register();
+            handle.register(this);
         } catch (Throwable t) {
-            Teardown end = new Teardown(this);
+            Teardown end = teardown();
             end.failed(t);
-            half.destroy(end);
+            handle.destroy(end);
             abandon();
             throw t;
         }
+    }
+
+    /** The queue pair itself, for internal packages; leads back to the API's object. */
+    final class Handle extends NativeQueuePair {
+        private Handle(AdapterInfo info, @Nullable GidChoice gid) {
+            super(
+                    adapter.queueDevice(),
+                    domain.handle(),
+                    initiatorCompletions.events(),
+                    receiveCompletions.events(),
+                    sharedReceives == null ? null : sharedReceives.handle(),
+                    limits,
+                    info,
+                    adapter.portTable().portOf(gid),
+                    gid == null ? null : gid.gid());
+        }
+
+        QueuePair queuePair() {
+            return QueuePair.this;
+        }
+
+        @Override
+        protected boolean tryAcquire() {
+            return QueuePair.this.tryAcquire();
+        }
+
+        @Override
+        protected void release() {
+            QueuePair.this.release();
+        }
+
+        @Override
+        protected Port.GidEntry preferredGid(int portNumber) {
+            acquire();
+            try {
+                return adapter.portTable().preferredGidOf(portNumber);
+            } finally {
+                release();
+            }
+        }
+    }
+
+    private void checkLimits(AdapterInfo info) {
+        if (initiatorCompletions.adapter() != adapter
+                || receiveCompletions.adapter() != adapter
+                || (sharedReceives != null && sharedReceives.domain() != domain)) {
+            throw new VerbenaException(
+                    Status.INVALID_PARAMETER_MIX,
+                    "A queue pair's completion queues must be of the adapter of its domain, and its shared receive queue of that domain; the domain is of "
+                            + adapter.name());
+        }
+        if (initiatorCompletions.owner() != receiveCompletions.owner()) {
+            throw new VerbenaException(
+                    Status.INVALID_PARAMETER_MIX,
+                    "Both completion queues of a queue pair must be shared, or both confined to the same thread");
+        }
+        limits.check(info, adapter.name(), sharedReceives != null);
     }
 
     // ---- the connection
@@ -142,7 +187,7 @@ public final class QueuePair extends NativeObject implements SendRequests {
      * @throws IllegalStateException for a closed queue pair whose GID is not known
      */
     public QueuePairAddress address() {
-        return half.address();
+        return handle.byAddress().address();
     }
 
     /**
@@ -175,28 +220,13 @@ public final class QueuePair extends NativeObject implements SendRequests {
      */
     public void connect(QueuePairAddress peer, PathOptions options) {
         Arguments.notNull(options, "options");
+        Peer named = Peer.of(Arguments.notNull(peer, "peer"));
         acquire();
         try {
-            if (!half.beginConnecting()) {
+            if (!handle.beginConnecting()) {
                 throw new IllegalStateException(this + " is connected or flushed already");
             }
-            ConnectEvent event =
-                    FlightRecording.on()
-                            ? ConnectEvent.start(
-                                    "by address", adapter.name(), half.number(), Peer.of(peer))
-                            : null;
-            try {
-                half.connect(peer, options);
-            } catch (Throwable t) {
-                half.giveUpConnecting();
-                if (event != null) {
-                    event.end(t);
-                }
-                throw t;
-            }
-            if (event != null) {
-                event.end(null);
-            }
+            handle.byAddress().connect(peer, named, options::applyTo, options::advice);
         } finally {
             release();
         }
@@ -220,7 +250,7 @@ public final class QueuePair extends NativeObject implements SendRequests {
      * @return the current state, which another thread, the peer or a poll may change at any time
      */
     public QueuePairState state() {
-        return isClosed() ? QueuePairState.CLOSED : half.state();
+        return isClosed() ? QueuePairState.CLOSED : handle.state();
     }
 
     /**
@@ -233,7 +263,7 @@ public final class QueuePair extends NativeObject implements SendRequests {
      *     always on iWARP, which cannot tell this from an ordinary disconnect
      */
     public boolean failedByPeer() {
-        return half.failedByPeer();
+        return handle.failedByPeer();
     }
 
     /**
@@ -243,7 +273,7 @@ public final class QueuePair extends NativeObject implements SendRequests {
      *     Connector#accept} has succeeded; afterwards the peer, also when the connection has ended
      */
     public Optional<Peer> peer() {
-        return Optional.ofNullable(half.peer());
+        return Optional.ofNullable(handle.peer());
     }
 
     /**
@@ -283,7 +313,9 @@ public final class QueuePair extends NativeObject implements SendRequests {
      * @return a snapshot
      */
     public QueuePairCounters counters() {
-        return half.counters();
+        return new QueuePairCounters(
+                handle.sendCounts().counters(sends.ledger()),
+                handle.receiveCounts().counters(receives == null ? null : receives.ledger()));
     }
 
     /**
@@ -343,10 +375,6 @@ public final class QueuePair extends NativeObject implements SendRequests {
         return attachment;
     }
 
-    long nativeAddress() {
-        return half.nativeAddress();
-    }
-
     /**
      * Takes this queue pair for a connector, which gives it back by {@link ConnectionEnd#release}.
      *
@@ -360,103 +388,14 @@ public final class QueuePair extends NativeObject implements SendRequests {
                             .formatted(of.name(), adapter.name()));
         }
         acquire();
-        if (!half.beginConnecting()) {
+        if (!handle.beginConnecting()) {
             release();
             throw new VerbenaException(
-                    half.flushed() ? Status.CONNECTION_INVALID : Status.CONNECTION_ACTIVE,
+                    handle.flushed() ? Status.CONNECTION_INVALID : Status.CONNECTION_ACTIVE,
                     this
                             + " is connected, or was connected or flushed. A queue pair serves one connection: create another");
         }
-        return new ConnectionEnd(half, options, use);
-    }
-
-    // ---- requests of the send queue: see SendRequests
-
-    @Override
-    public PostResult send(long context, BufferList buffers, OpFlags flags) {
-        return post(Operation.SEND, context, buffers, 0, 0, 0, 0, flags);
-    }
-
-    @Override
-    public PostResult sendAndInvalidate(
-            long context, BufferList buffers, int remoteToken, OpFlags flags) {
-        return post(Operation.SEND_AND_INVALIDATE, context, buffers, 0, remoteToken, 0, 0, flags);
-    }
-
-    @Override
-    public PostResult write(
-            long context, BufferList buffers, long remoteAddress, int remoteToken, OpFlags flags) {
-        return post(Operation.WRITE, context, buffers, remoteAddress, remoteToken, 0, 0, flags);
-    }
-
-    @Override
-    public PostResult read(
-            long context, BufferList buffers, long remoteAddress, int remoteToken, OpFlags flags) {
-        return post(Operation.READ, context, buffers, remoteAddress, remoteToken, 0, 0, flags);
-    }
-
-    @Override
-    public PostResult sendWithImmediate(
-            long context, BufferList buffers, int immediate, OpFlags flags) {
-        return post(Operation.SEND_WITH_IMMEDIATE, context, buffers, 0, 0, immediate, 0, flags);
-    }
-
-    @Override
-    public PostResult writeWithImmediate(
-            long context,
-            BufferList buffers,
-            long remoteAddress,
-            int remoteToken,
-            int immediate,
-            OpFlags flags) {
-        return post(
-                Operation.WRITE_WITH_IMMEDIATE,
-                context,
-                buffers,
-                remoteAddress,
-                remoteToken,
-                immediate,
-                0,
-                flags);
-    }
-
-    @Override
-    public PostResult compareAndSwap(
-            long context,
-            BufferList result,
-            long remoteAddress,
-            int remoteToken,
-            long expected,
-            long value,
-            OpFlags flags) {
-        return post(
-                Operation.COMPARE_AND_SWAP,
-                context,
-                result,
-                remoteAddress,
-                remoteToken,
-                expected,
-                value,
-                flags);
-    }
-
-    @Override
-    public PostResult fetchAndAdd(
-            long context,
-            BufferList result,
-            long remoteAddress,
-            int remoteToken,
-            long added,
-            OpFlags flags) {
-        return post(
-                Operation.FETCH_AND_ADD,
-                context,
-                result,
-                remoteAddress,
-                remoteToken,
-                added,
-                0,
-                flags);
+        return new ConnectionEnd(handle, options, use);
     }
 
     // ---- receives, windows and the flush
@@ -483,7 +422,7 @@ public final class QueuePair extends NativeObject implements SendRequests {
                         : receives.post(context, buffers.buffers);
         return result == PostResult.ACCEPTED
                 ? result
-                : refused(half.endpoint().receiveCounts(), "receive", result);
+                : refused(handle.receiveCounts(), "receive", result);
     }
 
     /**
@@ -532,7 +471,8 @@ public final class QueuePair extends NativeObject implements SendRequests {
         try {
             return answer(
                     Operation.BIND.name(),
-                    window.bind(half, windowRequests, context, region, offset, length, flags.bits));
+                    window.bind(
+                            handle, windowRequests, context, region, offset, length, flags.bits));
         } catch (RuntimeException | Error e) {
             sends.postDeferred();
             throw e;
@@ -563,7 +503,7 @@ public final class QueuePair extends NativeObject implements SendRequests {
         try {
             return answer(
                     Operation.INVALIDATE.name(),
-                    window.invalidate(half, windowRequests, context, flags.bits));
+                    window.invalidate(handle, windowRequests, context, flags.bits));
         } catch (RuntimeException | Error e) {
             sends.postDeferred();
             throw e;
@@ -586,7 +526,7 @@ public final class QueuePair extends NativeObject implements SendRequests {
         StackReserve.check();
         acquire();
         try {
-            Errno.check(half.flush(), "ibv_modify_qp(ERR)", "");
+            Errno.check(handle.flush(), "ibv_modify_qp(ERR)", "");
         } finally {
             release();
         }
@@ -611,22 +551,17 @@ public final class QueuePair extends NativeObject implements SendRequests {
      * @throws IllegalStateException when closed
      */
     public void failIfStalled(Duration timeout) {
-        if (timeout.compareTo(SHORTEST_TIMEOUT) < 0) {
-            throw new IllegalArgumentException(
-                    "The timeout of a queue pair's watchdog is 10 ms or longer, not "
-                            + Text.time(timeout));
-        }
         acquire();
         try {
-            half.watch(TimeUnit.NANOSECONDS.convert(timeout));
+            handle.watch().start(timeout);
         } finally {
             release();
         }
     }
 
-    // ---- how a request is posted
+    // ---- how a request of SendRequests is posted
 
-    private PostResult post(
+    PostResult post(
             Operation operation,
             long context,
             BufferList buffers,
@@ -663,64 +598,24 @@ public final class QueuePair extends NativeObject implements SendRequests {
         return sends;
     }
 
+    Handle handle() {
+        return handle;
+    }
+
     /** Counts and records a refused post. */
     PostResult answer(String operation, PostResult result) {
-        return result == PostResult.ACCEPTED ? result : refused(sendCounts, operation, result);
+        return result == PostResult.ACCEPTED
+                ? result
+                : refused(handle.sendCounts(), operation, result);
     }
 
     private PostResult refused(RequestCounts counts, String operation, PostResult result) {
         counts.refused(result);
-        if (FlightRecording.on()) {
-            QueuePairEvents.refused(half, operation, result);
-        }
+        FlightRecording.refused(adapter.name(), handle.number(), operation, result);
         return result;
     }
 
-    /** Names it and its peer, for messages. */
-    String withPeer() {
-        Peer peer = half.peer();
-        return peer == null ? toString() : this + " to " + peer;
-    }
-
-    /** The status of one of its completions. */
-    Status completionStatus(int raw, OperationType type) {
-        return isStalled(raw, type)
-                ? Status.IO_TIMEOUT
-                : CompletionStatus.of(raw, type, adapter.provider());
-    }
-
-    /** What usually leads to that status, as a sentence followed by a space, or "". */
-    String usualCause(int raw, OperationType type) {
-        return isStalled(raw, type)
-                ? "The queue pair completed no request for the time that failIfStalled was given. "
-                : CompletionStatus.usualCause(raw, type);
-    }
-
-    private boolean isStalled(int raw, OperationType type) {
-        return raw == SynthesizedStatus.FLUSHED && !type.isReceive() && half.isStalled();
-    }
-
     // ---- its end
-
-    /** See {@link NativeQueuePair#failedByItself()}. */
-    void failedByItself() {
-        half.failedByItself();
-    }
-
-    /** Whether receives are outstanding that are not known to be flushed. */
-    boolean awaitsReceives() {
-        return receives != null && receives.waiting();
-    }
-
-    /** See {@link NativeQueuePair#finish}. */
-    void finish(CompletionQueue queue, long nanoseconds, int rest) {
-        half.finish(queue, nanoseconds, rest);
-    }
-
-    /** See {@link NativeQueuePair#keep}. */
-    boolean keep(MemoryWindow.PendingFree left) {
-        return half.keep(left);
-    }
 
     @Override
     void checkMayClose() {
@@ -729,16 +624,16 @@ public final class QueuePair extends NativeObject implements SendRequests {
 
     @Override
     void shut(Teardown end) {
-        half.close(end);
+        handle.close(end);
     }
 
     @Override
     void destroy(Teardown end) {
-        half.destroy(end);
+        handle.destroy(end);
     }
 
     @Override
     String describe() {
-        return "QueuePair %d".formatted(half.number());
+        return "QueuePair %d".formatted(handle.number());
     }
 }

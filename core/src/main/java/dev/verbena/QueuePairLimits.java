@@ -250,6 +250,30 @@ public final class QueuePairLimits {
                 values.maxDeferred);
     }
 
+    /** Throws when a device does not support them. */
+    void check(AdapterInfo info, String device, boolean sharesReceives) {
+        boolean receivesFit =
+                sharesReceives
+                        || (receiveDepth() <= info.maxReceiveDepth()
+                                && maxReceiveBuffers() <= info.maxReceiveBuffers());
+        if (!receivesFit
+                || initiatorDepth() > info.maxInitiatorDepth()
+                || maxInitiatorBuffers() > info.maxInitiatorBuffers()
+                || maxInlineBytes() > info.maxInlineBytes()) {
+            throw new VerbenaException(
+                    Status.INVALID_PARAMETER,
+                    "A queue pair of %s has at most %d initiator requests with %d buffers and %d bytes inline, and %d receives with %d buffers; asked for: %s"
+                            .formatted(
+                                    device,
+                                    info.maxInitiatorDepth(),
+                                    info.maxInitiatorBuffers(),
+                                    info.maxInlineBytes(),
+                                    info.maxReceiveDepth(),
+                                    info.maxReceiveBuffers(),
+                                    this));
+        }
+    }
+
     @Override
     public boolean equals(@Nullable Object other) {
         return other instanceof QueuePairLimits that && all().equals(that.all());

@@ -220,99 +220,12 @@ public final class RequestBatch implements SendRequests {
 
     // ---- recording
 
-    @Override
-    public PostResult send(long context, BufferList buffers, OpFlags flags) {
-        return add(Operation.SEND, context, buffers, 0, 0, 0, 0, flags);
-    }
-
-    @Override
-    public PostResult sendAndInvalidate(
-            long context, BufferList buffers, int remoteToken, OpFlags flags) {
-        return add(Operation.SEND_AND_INVALIDATE, context, buffers, 0, remoteToken, 0, 0, flags);
-    }
-
-    @Override
-    public PostResult sendWithImmediate(
-            long context, BufferList buffers, int immediate, OpFlags flags) {
-        return add(Operation.SEND_WITH_IMMEDIATE, context, buffers, 0, 0, immediate, 0, flags);
-    }
-
-    @Override
-    public PostResult write(
-            long context, BufferList buffers, long remoteAddress, int remoteToken, OpFlags flags) {
-        return add(Operation.WRITE, context, buffers, remoteAddress, remoteToken, 0, 0, flags);
-    }
-
-    @Override
-    public PostResult writeWithImmediate(
-            long context,
-            BufferList buffers,
-            long remoteAddress,
-            int remoteToken,
-            int immediate,
-            OpFlags flags) {
-        return add(
-                Operation.WRITE_WITH_IMMEDIATE,
-                context,
-                buffers,
-                remoteAddress,
-                remoteToken,
-                immediate,
-                0,
-                flags);
-    }
-
-    @Override
-    public PostResult read(
-            long context, BufferList buffers, long remoteAddress, int remoteToken, OpFlags flags) {
-        return add(Operation.READ, context, buffers, remoteAddress, remoteToken, 0, 0, flags);
-    }
-
-    @Override
-    public PostResult compareAndSwap(
-            long context,
-            BufferList result,
-            long remoteAddress,
-            int remoteToken,
-            long expected,
-            long value,
-            OpFlags flags) {
-        return add(
-                Operation.COMPARE_AND_SWAP,
-                context,
-                result,
-                remoteAddress,
-                remoteToken,
-                expected,
-                value,
-                flags);
-    }
-
-    @Override
-    public PostResult fetchAndAdd(
-            long context,
-            BufferList result,
-            long remoteAddress,
-            int remoteToken,
-            long added,
-            OpFlags flags) {
-        return add(
-                Operation.FETCH_AND_ADD,
-                context,
-                result,
-                remoteAddress,
-                remoteToken,
-                added,
-                0,
-                flags);
-    }
-
     /** Refuses a request whose bytes are not within the peer's memory. */
     PostResult refuseOutside(Operation operation) {
         return queuePair.answer(operation.name(), PostResult.OUTSIDE_REMOTE_MEMORY);
     }
 
-    private PostResult add(
+    PostResult add(
             Operation operation,
             long context,
             BufferList buffers,

@@ -3,6 +3,7 @@ package dev.verbena;
 import com.google.errorprone.annotations.CheckReturnValue;
 
 import dev.verbena.internal.queue.Operation;
+import dev.verbena.internal.util.Arguments;
 
 /**
  * The requests of a send queue (NDK: initiator queue; verbs: {@code ibv_send_wr}): a {@link
@@ -47,7 +48,9 @@ public sealed interface SendRequests permits QueuePair, RequestBatch {
      *     DEFER
      * @return {@link PostResult#ACCEPTED}, or a refusal: see above
      */
-    PostResult send(long context, BufferList buffers, OpFlags flags);
+    default PostResult send(long context, BufferList buffers, OpFlags flags) {
+        return post(Operation.SEND, context, buffers, 0, 0, 0, 0, flags);
+    }
 
     /**
      * Sends a message with no flags.
@@ -79,7 +82,10 @@ public sealed interface SendRequests permits QueuePair, RequestBatch {
      *     support it, or the peer did not announce tokens that can be invalidated ({@link
      *     QueuePairAddress#invalidatable})
      */
-    PostResult sendAndInvalidate(long context, BufferList buffers, int remoteToken, OpFlags flags);
+    default PostResult sendAndInvalidate(
+            long context, BufferList buffers, int remoteToken, OpFlags flags) {
+        return post(Operation.SEND_AND_INVALIDATE, context, buffers, 0, remoteToken, 0, 0, flags);
+    }
 
     /**
      * Writes into the peer's memory (NdkWrite). The peer gets no completion. Ends in a completion
@@ -92,8 +98,10 @@ public sealed interface SendRequests permits QueuePair, RequestBatch {
      * @param flags {@link OpFlags}: SILENT_SUCCESS, READ_FENCE, INLINE, DEFER
      * @return {@link PostResult#ACCEPTED}, or a refusal: see above
      */
-    PostResult write(
-            long context, BufferList buffers, long remoteAddress, int remoteToken, OpFlags flags);
+    default PostResult write(
+            long context, BufferList buffers, long remoteAddress, int remoteToken, OpFlags flags) {
+        return post(Operation.WRITE, context, buffers, remoteAddress, remoteToken, 0, 0, flags);
+    }
 
     /**
      * Writes into the peer's memory (NdkWrite), as {@link #write(long, BufferList, long, int,
@@ -108,9 +116,9 @@ public sealed interface SendRequests permits QueuePair, RequestBatch {
      */
     default PostResult write(
             long context, BufferList buffers, RemoteMemory target, long offset, OpFlags flags) {
-        return RemoteRange.isWithin(this, buffers, target, offset)
+        return isWithin(buffers, target, offset)
                 ? write(context, buffers, target.address() + offset, target.token(), flags)
-                : RemoteRange.refuse(this, Operation.WRITE);
+                : refuse(Operation.WRITE);
     }
 
     /**
@@ -128,8 +136,10 @@ public sealed interface SendRequests permits QueuePair, RequestBatch {
      *     not be written to, NOT_SUPPORTED when the peer serves no reads or the limits of this
      *     queue pair allow none
      */
-    PostResult read(
-            long context, BufferList buffers, long remoteAddress, int remoteToken, OpFlags flags);
+    default PostResult read(
+            long context, BufferList buffers, long remoteAddress, int remoteToken, OpFlags flags) {
+        return post(Operation.READ, context, buffers, remoteAddress, remoteToken, 0, 0, flags);
+    }
 
     /**
      * Reads from the peer's memory (NdkRead), as {@link #read(long, BufferList, long, int,
@@ -144,9 +154,9 @@ public sealed interface SendRequests permits QueuePair, RequestBatch {
      */
     default PostResult read(
             long context, BufferList buffers, RemoteMemory source, long offset, OpFlags flags) {
-        return RemoteRange.isWithin(this, buffers, source, offset)
+        return isWithin(buffers, source, offset)
                 ? read(context, buffers, source.address() + offset, source.token(), flags)
-                : RemoteRange.refuse(this, Operation.READ);
+                : refuse(Operation.READ);
     }
 
     // ---- what verbs has beyond NDK
@@ -162,7 +172,10 @@ public sealed interface SendRequests permits QueuePair, RequestBatch {
      * @return {@link PostResult#ACCEPTED}, or a refusal; NOT_SUPPORTED when the device does not
      *     support it
      */
-    PostResult sendWithImmediate(long context, BufferList buffers, int immediate, OpFlags flags);
+    default PostResult sendWithImmediate(
+            long context, BufferList buffers, int immediate, OpFlags flags) {
+        return post(Operation.SEND_WITH_IMMEDIATE, context, buffers, 0, 0, immediate, 0, flags);
+    }
 
     /**
      * Beyond NDK: writes into the peer's memory and notifies the peer: its next receive completes,
@@ -178,13 +191,23 @@ public sealed interface SendRequests permits QueuePair, RequestBatch {
      * @return {@link PostResult#ACCEPTED}, or a refusal; NOT_SUPPORTED when the device does not
      *     support it
      */
-    PostResult writeWithImmediate(
+    default PostResult writeWithImmediate(
             long context,
             BufferList buffers,
             long remoteAddress,
             int remoteToken,
             int immediate,
-            OpFlags flags);
+            OpFlags flags) {
+        return post(
+                Operation.WRITE_WITH_IMMEDIATE,
+                context,
+                buffers,
+                remoteAddress,
+                remoteToken,
+                immediate,
+                0,
+                flags);
+    }
 
     /**
      * Beyond NDK: writes and notifies the peer, as {@link #writeWithImmediate(long, BufferList,
@@ -205,7 +228,7 @@ public sealed interface SendRequests permits QueuePair, RequestBatch {
             long offset,
             int immediate,
             OpFlags flags) {
-        return RemoteRange.isWithin(this, buffers, target, offset)
+        return isWithin(buffers, target, offset)
                 ? writeWithImmediate(
                         context,
                         buffers,
@@ -213,7 +236,7 @@ public sealed interface SendRequests permits QueuePair, RequestBatch {
                         target.token(),
                         immediate,
                         flags)
-                : RemoteRange.refuse(this, Operation.WRITE_WITH_IMMEDIATE);
+                : refuse(Operation.WRITE_WITH_IMMEDIATE);
     }
 
     /**
@@ -234,14 +257,24 @@ public sealed interface SendRequests permits QueuePair, RequestBatch {
      * @return as {@link #read(long, BufferList, long, int, OpFlags)}; NOT_SUPPORTED also when the
      *     device has no atomics, INVALID_PARAMETER also for another buffer or address
      */
-    PostResult compareAndSwap(
+    default PostResult compareAndSwap(
             long context,
             BufferList result,
             long remoteAddress,
             int remoteToken,
             long expected,
             long value,
-            OpFlags flags);
+            OpFlags flags) {
+        return post(
+                Operation.COMPARE_AND_SWAP,
+                context,
+                result,
+                remoteAddress,
+                remoteToken,
+                expected,
+                value,
+                flags);
+    }
 
     /**
      * Beyond NDK: compares and swaps, as {@link #compareAndSwap(long, BufferList, long, int, long,
@@ -264,7 +297,7 @@ public sealed interface SendRequests permits QueuePair, RequestBatch {
             long expected,
             long value,
             OpFlags flags) {
-        return RemoteRange.isWithin(this, result, target, offset)
+        return isWithin(result, target, offset)
                 ? compareAndSwap(
                         context,
                         result,
@@ -273,7 +306,7 @@ public sealed interface SendRequests permits QueuePair, RequestBatch {
                         expected,
                         value,
                         flags)
-                : RemoteRange.refuse(this, Operation.COMPARE_AND_SWAP);
+                : refuse(Operation.COMPARE_AND_SWAP);
     }
 
     /**
@@ -291,13 +324,23 @@ public sealed interface SendRequests permits QueuePair, RequestBatch {
      * @param flags {@link OpFlags}: SILENT_SUCCESS, READ_FENCE, DEFER
      * @return as {@link #compareAndSwap(long, BufferList, long, int, long, long, OpFlags)}
      */
-    PostResult fetchAndAdd(
+    default PostResult fetchAndAdd(
             long context,
             BufferList result,
             long remoteAddress,
             int remoteToken,
             long added,
-            OpFlags flags);
+            OpFlags flags) {
+        return post(
+                Operation.FETCH_AND_ADD,
+                context,
+                result,
+                remoteAddress,
+                remoteToken,
+                added,
+                0,
+                flags);
+    }
 
     /**
      * Beyond NDK: adds, as {@link #fetchAndAdd(long, BufferList, long, int, long, OpFlags)} does.
@@ -317,9 +360,64 @@ public sealed interface SendRequests permits QueuePair, RequestBatch {
             long offset,
             long added,
             OpFlags flags) {
-        return RemoteRange.isWithin(this, result, target, offset)
+        return isWithin(result, target, offset)
                 ? fetchAndAdd(
                         context, result, target.address() + offset, target.token(), added, flags)
-                : RemoteRange.refuse(this, Operation.FETCH_AND_ADD);
+                : refuse(Operation.FETCH_AND_ADD);
+    }
+
+    // ---- where they go
+
+    private PostResult post(
+            Operation operation,
+            long context,
+            BufferList buffers,
+            long remoteAddress,
+            int remoteToken,
+            long operand,
+            long swap,
+            OpFlags flags) {
+        return this instanceof QueuePair queuePair
+                ? queuePair.post(
+                        operation,
+                        context,
+                        buffers,
+                        remoteAddress,
+                        remoteToken,
+                        operand,
+                        swap,
+                        flags)
+                : ((RequestBatch) this)
+                        .add(
+                                operation,
+                                context,
+                                buffers,
+                                remoteAddress,
+                                remoteToken,
+                                operand,
+                                swap,
+                                flags);
+    }
+
+    /**
+     * Whether all bytes of the buffers are within the memory, counted from the offset.
+     *
+     * @throws NullPointerException after what was deferred before was posted
+     */
+    private boolean isWithin(BufferList buffers, RemoteMemory memory, long offset) {
+        if (memory == null || buffers == null) {
+            if (this instanceof QueuePair queuePair) {
+                queuePair.sends().postDeferred();
+            }
+            Arguments.notNull(memory, "memory");
+            Arguments.notNull(buffers, "buffers");
+        }
+        return memory.holds(offset, buffers.bytes());
+    }
+
+    private PostResult refuse(Operation operation) {
+        return this instanceof QueuePair queuePair
+                ? queuePair.refuseOutside(operation)
+                : ((RequestBatch) this).refuseOutside(operation);
     }
 }

@@ -2,6 +2,7 @@ package dev.verbena;
 
 import dev.verbena.internal.connect.Listening;
 import dev.verbena.internal.device.Addresses;
+import dev.verbena.internal.runtime.Teardown;
 
 import org.jspecify.annotations.Nullable;
 

@@ -5,6 +5,7 @@ import com.google.errorprone.annotations.CheckReturnValue;
 import dev.verbena.internal.queue.SharedQueues;
 import dev.verbena.internal.queue.SharedReceives;
 import dev.verbena.internal.runtime.AdapterEvents;
+import dev.verbena.internal.runtime.Teardown;
 import dev.verbena.internal.verbs.DeviceControl;
 import dev.verbena.internal.verbs.Errno;
 import dev.verbena.internal.verbs.NativeMemory;
@@ -77,7 +78,7 @@ public final class SharedReceiveQueue extends NativeObject {
                                 address,
                                 depth,
                                 new ReceiveRequest(adapter.context(), memory),
-                                domain,
+                                domain.handle(),
                                 maxBuffers);
                 table.enter(receives);
                 entered = receives;
@@ -284,8 +285,9 @@ public final class SharedReceiveQueue extends NativeObject {
         return domain;
     }
 
-    long address() {
-        return address;
+    /** Its receives. */
+    SharedReceives handle() {
+        return receives;
     }
 
     @Override

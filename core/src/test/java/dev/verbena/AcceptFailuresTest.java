@@ -44,7 +44,7 @@ class AcceptFailuresTest extends ConnectorRig {
         assertThat(e.status()).isEqualTo(status);
         assertThat(e).hasMessageContaining(part);
         assertThat(far.connected()).isFalse();
-        assertThat(device.inError(far.nativeAddress())).isTrue();
+        assertThat(device.inError(far.handle().address())).isTrue();
     }
 
     /** The caller has its queue pair back, and the connector touches it no more. */
@@ -85,7 +85,7 @@ class AcceptFailuresTest extends ConnectorRig {
         assertThat(e.status()).isEqualTo(Status.CONNECTION_ABORTED);
         assertThat(e).hasMessageContaining("gave up meanwhile");
         assertThat(e).as("its message has the cause's already").hasNoCause();
-        assertThat(device.inError(far.nativeAddress())).isFalse();
+        assertThat(device.inError(far.handle().address())).isFalse();
         CompletableFuture<Void> connecting =
                 connector().connectAsync(far, lastListener.localAddress(), DEFAULTS);
         assertThat(connecting).isNotCompletedExceptionally();
@@ -203,7 +203,7 @@ class AcceptFailuresTest extends ConnectorRig {
         }
         assertThat(failure(request.acceptAsync(far, DEFAULTS)).status())
                 .isEqualTo(Status.CONNECTION_ABORTED);
-        assertThat(device.inError(far.nativeAddress())).isTrue();
+        assertThat(device.inError(far.handle().address())).isTrue();
     }
 
     @ParameterizedTest

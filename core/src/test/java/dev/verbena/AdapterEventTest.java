@@ -93,8 +93,8 @@ class AdapterEventTest {
                     QueuePair one = queuePair(domain, queue);
                     QueuePair other = queuePair(domain, queue)) {
                 adapter.onEvent(events::add);
-                device.raise(AsyncEvent.typeOf(number), number, other.nativeAddress());
-                device.raise(AsyncEvent.typeOf(number), number, one.nativeAddress());
+                device.raise(AsyncEvent.typeOf(number), number, other.handle().address());
+                device.raise(AsyncEvent.typeOf(number), number, one.handle().address());
                 AdapterEvent first = next();
                 assertThat(first.type()).isEqualTo(type);
                 assertThat(first.number()).isEqualTo(number);
@@ -131,7 +131,7 @@ class AdapterEventTest {
                     SharedReceiveQueue queue =
                             domain.createSharedReceiveQueue(4, 1, status -> {})) {
                 adapter.onEvent(events::add);
-                device.raise(AsyncEvent.typeOf(number), number, queue.address());
+                device.raise(AsyncEvent.typeOf(number), number, queue.handle().address());
                 AdapterEvent event = next();
                 assertThat(event.type()).isEqualTo(type);
                 assertThat(event.number()).isEqualTo(number);

@@ -65,8 +65,12 @@ class ArchitectureTest {
                     "NotifyType",
                     "OnDemandPaging",
                     "OperationType",
+                    "Peer",
                     "Port",
                     "PostResult",
+                    "QueuePairAddress",
+                    "QueuePairLimits",
+                    "QueuePairState",
                     "RequestCounters",
                     "Status",
                     "VerbenaException");
@@ -103,7 +107,7 @@ class ArchitectureTest {
         check(onlySees(API, DEVICE, QUEUE, CONNECTIONS, RUNTIME, VERBS, EVENTS));
         check(onlySees(EVENTS, FLIGHT_RECORDER));
         check(onlySees(DEVICE, QUEUE, CONNECTIONS, RUNTIME, VERBS, EVENTS));
-        check(onlySees(QUEUE, RUNTIME, VERBS));
+        check(onlySees(QUEUE, RUNTIME, VERBS, EVENTS));
         check(onlySees(CONNECTIONS, RUNTIME, VERBS));
         check(onlySees(RUNTIME, VERBS, EVENTS));
         check(onlySees(VERBS, BINDINGS));

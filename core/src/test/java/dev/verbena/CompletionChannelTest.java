@@ -105,6 +105,7 @@ class CompletionChannelTest {
             memory.close();
             domain.close();
             adapter.close();
+            adapter.awaitClosed(LONG); // the event thread may still hold a queue pair
             arena.close();
             if (!device.gone) { // else they cannot be destroyed
                 assertThat(device.objects()).as("native objects left").isZero();

@@ -168,7 +168,7 @@ class ConnectTest extends ConnectorRig {
         get(connecting);
         connector.completeConnect();
         assertThat(accepting).isNotDone();
-        device.raise(AdapterEvent.Type.COMMUNICATION_ESTABLISHED, far.nativeAddress());
+        device.raise(AdapterEvent.Type.COMMUNICATION_ESTABLISHED, far.handle().address());
         get(accepting);
     }
 

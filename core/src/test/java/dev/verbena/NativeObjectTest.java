@@ -3,6 +3,8 @@ package dev.verbena;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.verbena.internal.runtime.Teardown;
+
 import org.junit.jupiter.api.Test;
 
 import java.time.Duration;

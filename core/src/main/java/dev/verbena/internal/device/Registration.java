@@ -3,6 +3,7 @@ package dev.verbena.internal.device;
 import dev.verbena.VerbenaException;
 import dev.verbena.internal.events.FlightRecording;
 import dev.verbena.internal.events.FlightRecording.RegistrationEvent;
+import dev.verbena.internal.queue.Domain;
 import dev.verbena.internal.queue.RegisteredMemory;
 import dev.verbena.internal.verbs.Errno;
 import dev.verbena.internal.verbs.Pages;
@@ -19,11 +20,9 @@ import java.util.stream.Stream;
 /**
  * Registers memory with a device; the exception of a failure says what to do about it.
  *
- * @param domain the protection domain, as {@link RegisteredMemory#domain}
- * @param pd its {@code ibv_pd}
  * @param access the rights that the program asked for
  */
-public record Registration(Device device, Object domain, long pd, int access) {
+public record Registration(Device device, Domain domain, int access) {
     private static final String LOCKED = "Max locked memory";
 
     // ib_umem_get of the kernel: ib_access_writable includes MW_BIND; before Linux 6.2
@@ -41,7 +40,8 @@ public record Registration(Device device, Object domain, long pd, int access) {
                 register(
                         bytes,
                         granted,
-                        rights -> device.control().registerMemory(pd, memory, rights));
+                        rights ->
+                                device.control().registerMemory(domain.address(), memory, rights));
         if (region < 0) {
             throw new VerbenaException(
                     "ibv_reg_mr(%d bytes)".formatted(bytes),
@@ -78,7 +78,12 @@ public record Registration(Device device, Object domain, long pd, int access) {
                         rights ->
                                 device.control()
                                         .registerDmaBuf(
-                                                pd, descriptor, offset, bytes, iova, rights));
+                                                domain.address(),
+                                                descriptor,
+                                                offset,
+                                                bytes,
+                                                iova,
+                                                rights));
         if (region < 0) {
             throw new VerbenaException(
                     "ibv_reg_dmabuf_mr(descriptor %d, %,d bytes)".formatted(descriptor, bytes),

@@ -1,5 +1,8 @@
 package dev.verbena.internal.events;
 
+import dev.verbena.Peer;
+import dev.verbena.PostResult;
+
 import jdk.jfr.Category;
 import jdk.jfr.DataAmount;
 import jdk.jfr.Description;
@@ -40,6 +43,46 @@ public final class FlightRecording {
     public static boolean on() {
         return PRESENT && FlightRecorder.isInitialized();
     }
+
+    // ---- what happens to a queue pair, named by its device and its number
+
+    /** Begins to measure an attempt to connect; null when nothing is recorded. */
+    public static @Nullable ConnectEvent connecting(
+            String device, int queuePair, String side, @Nullable Object peer) {
+        return on() ? ConnectEvent.start(side, device, queuePair, peer) : null;
+    }
+
+    /** A connection has ended. */
+    public static void disconnected(
+            String device, int queuePair, @Nullable Peer peer, String reason) {
+        if (on()) {
+            DisconnectEvent.record(device, queuePair, peer, reason);
+        }
+    }
+
+    /** A post was refused. */
+    public static void refused(String device, int queuePair, String operation, PostResult result) {
+        if (on() && RefusedPostEvent.wanted()) {
+            RefusedPostEvent.record(
+                    device, queuePair, operation, result.status().name(), result.reason());
+        }
+    }
+
+    /** A window was bound. */
+    public static void bound(String device, int queuePair, int token, long address, long length) {
+        if (on() && WindowBoundEvent.wanted()) {
+            WindowBoundEvent.record(device, queuePair, token, address, length);
+        }
+    }
+
+    /** A token was invalidated. */
+    public static void invalidated(String device, int queuePair, int token, boolean byPeer) {
+        if (on() && WindowInvalidatedEvent.wanted()) {
+            WindowInvalidatedEvent.record(device, queuePair, token, byPeer);
+        }
+    }
+
+    // ---- the events
 
     /** The field that all events have. */
     @Enabled(false)

@@ -34,10 +34,9 @@ public final class Buffers {
     private long bytes;
     private boolean registered = true;
     private boolean writable = true;
-    private @Nullable Object domain; // of the first region
+    private @Nullable Domain domain; // of the first region
     private boolean severalDomains;
-    private @Nullable Object
-            onlyDomain; // of all buffers; null when one is not registered or of another
+    private @Nullable Domain onlyDomain; // null when a buffer is not registered, or of another
 
     /** Makes an empty list. */
     public Buffers(int capacity) {
@@ -68,7 +67,7 @@ public final class Buffers {
         if (!add(region.memory(), region.start() + offset, length, region.localKey())) {
             return false;
         }
-        Object of = region.domain();
+        Domain of = region.domain();
         writable &= region.writable();
         if (domain == null) {
             domain = of;
@@ -144,12 +143,12 @@ public final class Buffers {
     }
 
     /** Whether all buffers are registered in this domain. */
-    boolean isOnlyOf(Object one) {
+    boolean isOnlyOf(Domain one) {
         return onlyDomain == one;
     }
 
     /** Whether its regions, if there are any, are all of this domain. */
-    boolean isOf(Object one) {
+    boolean isOf(Domain one) {
         return domain == null || (domain == one && !severalDomains);
     }
 

@@ -3,10 +3,15 @@ package dev.verbena.internal.queue;
 import dev.verbena.NotifyType;
 import dev.verbena.PostResult;
 import dev.verbena.Status;
+import dev.verbena.VerbenaException;
 import dev.verbena.internal.verbs.Provider;
 import dev.verbena.internal.verbs.VerbsContext;
+import dev.verbena.internal.verbs.WorkCompletions;
 
 import org.jspecify.annotations.Nullable;
+
+import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.TimeUnit;
 
 /**
  * What one completion queue is armed for, and whether it has fired: NDK's arm over {@code
@@ -20,8 +25,12 @@ import org.jspecify.annotations.Nullable;
  * <p>Its lock is held briefly, never during a wait, and never while a callback runs.
  */
 public class CompletionEvents implements EventChannel.Member, CompletionPoller.Listener {
+    /** How long the device has, after an overrun of the queue, for what is outstanding. */
+    private static final long BREAK_DOWN = TimeUnit.SECONDS.toNanos(1);
+
     private final VerbsContext context;
     private final CompletionPoller poller;
+    private final CopyOnWriteArrayList<NativeQueuePair> queuePairs = new CopyOnWriteArrayList<>();
     private final long queue;
     private final EventChannel<?>.Entry entry;
     private final boolean calledBack; // each arm that fired gets a callback
@@ -66,6 +75,30 @@ public class CompletionEvents implements EventChannel.Member, CompletionPoller.L
     /** Polls the queue. */
     public CompletionPoller poller() {
         return poller;
+    }
+
+    /** The address of the {@code ibv_cq}. */
+    long address() {
+        return queue;
+    }
+
+    /** The queue pairs that report here. */
+    public CopyOnWriteArrayList<NativeQueuePair> queuePairs() {
+        return queuePairs;
+    }
+
+    /** Takes a slot for a queue of a queue pair: see {@link CompletionPoller#reserve}. */
+    long reserve(boolean receive) {
+        long slot = poller.reserve(receive);
+        if (slot == CompletionPoller.NO_SLOT) {
+            throw new VerbenaException(
+                    Status.INSUFFICIENT_RESOURCES,
+                    "A completion queue serves at most 65536 send and receive queues: create another one");
+        }
+        if (slot == CompletionPoller.CLOSED) {
+            throw new IllegalStateException("The completion queue is closed");
+        }
+        return slot;
     }
 
     /**
@@ -269,8 +302,25 @@ public class CompletionEvents implements EventChannel.Member, CompletionPoller.L
         entry.raise();
     }
 
+    /**
+     * The queue is of no use any more. Ends what its queue pairs have outstanding first: a notified
+     * consumer finds all their completions here.
+     *
+     * @param overrun whether the queue overran; otherwise the device has failed
+     */
+    public void breakDown(boolean overrun) {
+        queuePairs.forEach(NativeQueuePair::breakDown);
+        int lost = overrun ? SynthesizedStatus.LOST : WorkCompletions.GENERAL_ERROR;
+        long timeout = overrun ? BREAK_DOWN : NativeQueuePair.FAILED_DEVICE_TIMEOUT;
+        long start = System.nanoTime();
+        for (NativeQueuePair queuePair : queuePairs) {
+            queuePair.finish(this, timeout - (System.nanoTime() - start), lost);
+        }
+        breakDown(overrun ? Status.BUFFER_OVERFLOW : Status.INTERNAL_ERROR);
+    }
+
     /** The queue is broken: it overran, or its device failed. */
-    public synchronized void breakDown(Status status) {
+    synchronized void breakDown(Status status) {
         broken = status;
         fireIfArmed(status);
     }

@@ -417,7 +417,7 @@ public final class CompletionPoller {
     private void notifyFailed(CompletionRecords polled) {
         for (Endpoint endpoint = nextFailed(); endpoint != null; endpoint = nextFailed()) {
             try {
-                endpoint.notifyFailed();
+                endpoint.connectionFailed();
             } catch (Throwable t) {
                 putBack(endpoint);
                 if (polled.size() == 0) {

@@ -74,6 +74,7 @@ public final class CompletionRecords {
         write(record, endpoint, context, kind);
     }
 
+    @SuppressWarnings("ReferenceEquality") // the same queue pair or another one
     private void write(int record, Endpoint endpoint, long context, long kind) {
         int word = WORDS * record;
         words[word] = context;
@@ -116,8 +117,8 @@ public final class CompletionRecords {
     }
 
     /** Whose request it was. */
-    public Object queuePair(int index) {
-        return endpoints[index].queuePair();
+    public Endpoint endpoint(int index) {
+        return endpoints[index];
     }
 
     /** What it was. */

@@ -143,9 +143,9 @@ final class Delivery {
         try {
             if (status != WorkCompletions.SUCCESS) {
                 int vendorError = CompletionRecords.vendorErrorOf(kind);
-                endpoint.listener().requestFailed(type, context, status, vendorError);
+                endpoint.requestFailed(type, context, status, vendorError);
             } else if (type == OperationType.RECEIVE_AND_INVALIDATE) {
-                endpoint.listener().tokenInvalidated(extra);
+                endpoint.tokenInvalidated(extra);
             }
         } catch (Error e) {
             // Of the Flight Recorder, which must not cost requests: a post may wait. The completion

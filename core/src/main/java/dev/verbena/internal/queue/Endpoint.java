@@ -1,86 +1,97 @@
 package dev.verbena.internal.queue;
 
 import dev.verbena.OperationType;
+import dev.verbena.internal.runtime.Teardown;
 
-/** What completions need to know of the queue pair that they belong to. */
-public final class Endpoint {
-    private final Object queuePair;
+import org.jspecify.annotations.Nullable;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Objects;
+import java.util.function.Consumer;
+
+/** What completions and windows know of the queue pair that they belong to. */
+public class Endpoint {
     private final WindowTable windows;
-    private final Listener listener;
     private final RequestCounts sendCounts = new RequestCounts();
     private final RequestCounts receiveCounts = new RequestCounts();
     private volatile boolean failed; // two completion queues may both set it, which does no harm
 
-    /** What a queue pair is notified of. */
-    public interface Listener {
-        /**
-         * One of its requests has failed, and with it the connection. Called by the thread that
-         * polls, without a lock.
-         */
-        void connectionFailed();
-
-        /**
-         * A request has failed or was flushed. Called with the completion queue's lock held, after
-         * its completion was delivered or kept.
-         */
-        default void requestFailed(OperationType type, long context, int status, int vendorError) {}
-
-        /**
-         * A message of the peer has invalidated a token of this side. Called with the completion
-         * queue's lock held, after its completion was delivered or kept.
-         *
-         * @param token which one; it need not be a window's
-         */
-        default void tokenInvalidated(int token) {}
-    }
+    // Guarded by this. Frees windows and regions that were closed while requests named them; null
+    // when the queue pair is destroyed.
+    private @Nullable List<Consumer<Teardown>> remains = new ArrayList<>();
 
     /**
      * Makes an endpoint.
      *
-     * @param queuePair the queue pair, which this package only passes on
      * @param windows the windows that its peer may invalidate
      */
-    public Endpoint(Object queuePair, WindowTable windows, Listener listener) {
-        this.queuePair = queuePair;
+    Endpoint(WindowTable windows) {
         this.windows = windows;
-        this.listener = listener;
     }
 
-    /** The queue pair. */
-    public Object queuePair() {
-        return queuePair;
+    /**
+     * One of its requests has failed, and with it the connection. Called by the thread that polls,
+     * without a lock.
+     */
+    void connectionFailed() {}
+
+    /**
+     * A request has failed or was flushed. Called with the completion queue's lock held, after its
+     * completion was delivered or kept.
+     */
+    void requestFailed(OperationType type, long context, int status, int vendorError) {}
+
+    /**
+     * A message of the peer has invalidated a token of this side. Called with the completion
+     * queue's lock held, after its completion was delivered or kept.
+     *
+     * @param token which one; it need not be a window's
+     */
+    void tokenInvalidated(int token) {}
+
+    /**
+     * Keeps something of a closed window until no request of this queue pair can name it any more.
+     *
+     * @param free frees it
+     * @return false when that is so already
+     */
+    public final synchronized boolean keep(Consumer<Teardown> free) {
+        return remains != null && remains.add(free);
+    }
+
+    /** No request can name what was kept any more. */
+    final void freeRemains(Teardown end) {
+        List<Consumer<Teardown>> taken;
+        synchronized (this) {
+            taken = Objects.requireNonNull(remains, "destroyed twice");
+            remains = null;
+        }
+        taken.forEach(free -> free.accept(end));
     }
 
     /** What is counted of its send queue. */
-    public RequestCounts sendCounts() {
+    public final RequestCounts sendCounts() {
         return sendCounts;
     }
 
     /** What is counted of its receives. */
-    public RequestCounts receiveCounts() {
+    public final RequestCounts receiveCounts() {
         return receiveCounts;
     }
 
-    RequestCounts counts(OperationType type) {
+    final RequestCounts counts(OperationType type) {
         return type.isReceive() ? receiveCounts : sendCounts;
     }
 
-    WindowTable windows() {
+    final WindowTable windows() {
         return windows;
     }
 
     /** Notes a failure; true the first time. */
-    boolean failsFirst() {
+    final boolean failsFirst() {
         boolean first = !failed;
         failed = true;
         return first;
-    }
-
-    Listener listener() {
-        return listener;
-    }
-
-    void notifyFailed() {
-        listener.connectionFailed();
     }
 }

@@ -16,14 +16,14 @@ public final class ReceiveQueue extends QueueLock {
     private final long queuePair;
     private final ReceiveRequest request;
     private final CompletionPoller poller;
-    private final Object domain;
+    private final Domain domain;
     private final int maxBuffers;
     private volatile boolean flushed;
 
     /**
      * Makes an empty queue.
      *
-     * @param domain the queue pair's protection domain, only compared
+     * @param domain the queue pair's protection domain
      * @param maxBuffers how many buffers a receive may name
      */
     public ReceiveQueue(
@@ -31,7 +31,7 @@ public final class ReceiveQueue extends QueueLock {
             long queuePair,
             ReceiveRequest request,
             CompletionPoller poller,
-            Object domain,
+            Domain domain,
             int maxBuffers) {
         super(poller.lock().owner());
         this.ledger = ledger;
@@ -48,7 +48,7 @@ public final class ReceiveQueue extends QueueLock {
     }
 
     /** Checks a receive's buffers. */
-    static PostResult check(Buffers buffers, int count, int maxBuffers, Object domain) {
+    static PostResult check(Buffers buffers, int count, int maxBuffers, Domain domain) {
         if (count > maxBuffers) {
             return PostResult.TOO_MANY_BUFFERS;
         }

@@ -5,12 +5,12 @@ import java.lang.foreign.MemorySegment;
 /**
  * What posts need of a registered memory region.
  *
- * @param domain its protection domain, only compared
+ * @param domain its protection domain
  * @param writable whether the device may write to it
  * @param bindable whether windows may be bound to it
  */
 public record RegisteredMemory(
-        Object domain,
+        Domain domain,
         MemorySegment memory,
         long start,
         long bytes,

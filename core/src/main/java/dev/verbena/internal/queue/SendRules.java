@@ -1,12 +1,14 @@
 package dev.verbena.internal.queue;
 
+import dev.verbena.AdapterInfo;
 import dev.verbena.PostResult;
+import dev.verbena.QueuePairLimits;
 
 /**
  * What requests of one send queue may ask for: the limits that its queue pair was made with, and
  * what its device can do.
  *
- * @param domain the queue pair's protection domain, only compared
+ * @param domain the queue pair's protection domain
  * @param maxBuffers how many buffers a request may name
  * @param maxReadBuffers how many a read may name
  * @param maxInlineBytes how many bytes a request may carry inline
@@ -14,7 +16,7 @@ import dev.verbena.PostResult;
  * @param maxWindowBytes how long a window may be
  */
 public record SendRules(
-        Object domain,
+        Domain domain,
         int maxBuffers,
         int maxReadBuffers,
         int maxInlineBytes,
@@ -24,6 +26,20 @@ public record SendRules(
         boolean immediateData,
         boolean atomics) {
     private static final int ATOMIC_BYTES = Long.BYTES;
+
+    static SendRules of(
+            Domain domain, QueuePairLimits limits, AdapterInfo info, long maxMessageBytes) {
+        return new SendRules(
+                domain,
+                limits.maxInitiatorBuffers(),
+                Math.min(limits.maxInitiatorBuffers(), info.maxReadBuffers()),
+                limits.maxInlineBytes(),
+                maxMessageBytes,
+                info.maxWindowBytes(),
+                info.sendsWithInvalidate(),
+                info.immediateData(),
+                info.atomics());
+    }
 
     /**
      * Checks a request with buffers, except for what it needs of the peer. The list's size is read

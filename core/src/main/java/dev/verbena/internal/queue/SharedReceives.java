@@ -18,7 +18,7 @@ public final class SharedReceives implements Credit {
     private final long address;
     private final int depth;
     private final ReceiveRequest request;
-    private final Object domain;
+    private final Domain domain;
     private final int maxBuffers;
     private final QueueLock lock = new QueueLock(null);
 
@@ -39,7 +39,7 @@ public final class SharedReceives implements Credit {
      * Makes an empty one.
      *
      * @param depth how many receives may be posted
-     * @param domain the queue's protection domain, only compared
+     * @param domain the queue's protection domain
      * @param maxBuffers how many buffers a receive may name
      */
     public SharedReceives(
@@ -47,7 +47,7 @@ public final class SharedReceives implements Credit {
             long address,
             int depth,
             ReceiveRequest request,
-            Object domain,
+            Domain domain,
             int maxBuffers) {
         this.domain = domain;
         this.maxBuffers = maxBuffers;
@@ -63,6 +63,11 @@ public final class SharedReceives implements Credit {
             free[i] = depth - 1 - i;
         }
         this.freeCount = depth;
+    }
+
+    /** The address of the {@code ibv_srq}. */
+    public long address() {
+        return address;
     }
 
     /** Posts a receive. */

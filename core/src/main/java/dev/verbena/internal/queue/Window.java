@@ -39,20 +39,20 @@ public final class Window {
         void freeFormer();
     }
 
-    private final Object domain;
+    private final Domain domain;
     private final Natives natives;
 
     /**
      * Makes a window that has no native one yet.
      *
-     * @param domain its protection domain, only compared
+     * @param domain its protection domain
      */
-    public Window(Object domain, Natives natives) {
+    public Window(Domain domain, Natives natives) {
         this.domain = domain;
         this.natives = natives;
     }
 
-    Object domain() {
+    Domain domain() {
         return domain;
     }
 

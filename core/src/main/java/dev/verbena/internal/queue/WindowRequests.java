@@ -8,6 +8,7 @@ import dev.verbena.internal.verbs.SendChain;
  * The requests of a {@link SendQueue} that name a window: bind and invalidate. What such a request
  * changes at once is its window ({@link WindowTable}); all else of a request is the queue's.
  */
+@SuppressWarnings("ReferenceEquality") // a queue pair is the same object or another one
 public final class WindowRequests {
     private final SendQueue queue;
     private final CompletionPoller receivePoller;

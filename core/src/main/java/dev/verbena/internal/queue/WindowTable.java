@@ -161,6 +161,7 @@ public final class WindowTable {
      * @return its windows; the caller frees the native ones, and {@linkplain Window#freeFormer
      *     those before them}, before the queue pair
      */
+    @SuppressWarnings("ReferenceEquality") // the queue pair that is meant, or another
     public List<Lost> lost(Endpoint queue) {
         lock.acquire();
         try {

@@ -1,5 +1,7 @@
 package dev.verbena.internal.verbs;
 
+import dev.verbena.QueuePairLimits;
+
 /**
  * The sizes that {@code ibv_create_qp} takes: {@code struct ibv_qp_cap}.
  *
@@ -7,4 +9,19 @@ package dev.verbena.internal.verbs;
  * @param receiveSge max_recv_sge; 0 with a shared receive queue
  */
 public record QueuePairShape(
-        int sendDepth, int receiveDepth, int sendSge, int receiveSge, int inlineBytes) {}
+        int sendDepth, int receiveDepth, int sendSge, int receiveSge, int inlineBytes) {
+    /**
+     * The sizes of a queue pair.
+     *
+     * @param internal how many requests of this library's own its send queue must hold, too
+     * @param sharesReceives whether it takes its receives from a shared queue
+     */
+    public static QueuePairShape of(QueuePairLimits limits, int internal, boolean sharesReceives) {
+        return new QueuePairShape(
+                limits.initiatorDepth() + internal,
+                sharesReceives ? 0 : limits.receiveDepth(),
+                limits.maxInitiatorBuffers(),
+                sharesReceives ? 0 : limits.maxReceiveBuffers(),
+                limits.maxInlineBytes());
+    }
+}

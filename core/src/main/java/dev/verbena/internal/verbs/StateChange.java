@@ -1,7 +1,11 @@
 package dev.verbena.internal.verbs;
 
+import dev.verbena.Port;
+import dev.verbena.QueuePairAddress;
 import dev.verbena.bindings.Verbs;
 import dev.verbena.internal.verbs.Structs.IbvQpAttr;
+
+import org.jspecify.annotations.Nullable;
 
 /**
  * One state transition of a queue pair: a {@code struct ibv_qp_attr} and its mask. The connection
@@ -104,21 +108,27 @@ public final class StateChange implements AutoCloseable {
     /**
      * From INIT to ready-to-receive, after which the queue pair accepts packets from the peer: of a
      * connection without the connection manager.
+     *
+     * @param own the GID of this side, or null on InfiniBand, where the LID is enough
+     * @param inboundReads how many reads and atomics the peer may have outstanding towards this
+     *     side
      */
-    public static StateChange readyToReceive(PathAttributes path) {
+    public static StateChange readyToReceive(
+            Port port, Port.@Nullable GidEntry own, QueuePairAddress peer, int inboundReads) {
         StateChange change = new StateChange(READY_TO_RECEIVE);
         long a = change.attributes;
-        Native.putInt(a, IbvQpAttr.PATH_MTU, path.mtu());
-        Native.putInt(a, IbvQpAttr.DEST_QP_NUM, path.peerNumber());
-        Native.putInt(a, IbvQpAttr.RQ_PSN, path.peerSequence());
-        Native.putShort(a, IbvQpAttr.AH_ATTR_DLID, path.peerLid());
-        Native.putByte(a, IbvQpAttr.AH_ATTR_PORT_NUM, path.port());
-        if (path.ethernet()) {
+        int mtu = VerbsContext.mtuOf(Math.min(port.mtuBytes(), peer.mtuBytes()));
+        Native.putInt(a, IbvQpAttr.PATH_MTU, mtu);
+        Native.putInt(a, IbvQpAttr.DEST_QP_NUM, peer.queuePairNumber());
+        Native.putInt(a, IbvQpAttr.RQ_PSN, peer.firstSequenceNumber());
+        Native.putShort(a, IbvQpAttr.AH_ATTR_DLID, peer.lid());
+        Native.putByte(a, IbvQpAttr.AH_ATTR_PORT_NUM, port.number());
+        if (own != null) {
             Native.putByte(a, IbvQpAttr.AH_ATTR_IS_GLOBAL, 1);
-            Native.putByte(a, IbvQpAttr.AH_ATTR_GRH_SGID_INDEX, path.gidIndex());
+            Native.putByte(a, IbvQpAttr.AH_ATTR_GRH_SGID_INDEX, own.index());
             Native.putByte(a, IbvQpAttr.AH_ATTR_GRH_HOP_LIMIT, HOP_LIMIT);
-            Native.putBigEndian(a, IbvQpAttr.AH_ATTR_GRH_DGID, path.peerGidHigh());
-            Native.putBigEndian(a, IbvQpAttr.AH_ATTR_GRH_DGID + Long.BYTES, path.peerGidLow());
+            Native.putBigEndian(a, IbvQpAttr.AH_ATTR_GRH_DGID, peer.gid().high());
+            Native.putBigEndian(a, IbvQpAttr.AH_ATTR_GRH_DGID + Long.BYTES, peer.gid().low());
         }
         change.mask(
                 Verbs.IBV_QP_STATE
@@ -126,7 +136,7 @@ public final class StateChange implements AutoCloseable {
                         | Verbs.IBV_QP_PATH_MTU
                         | Verbs.IBV_QP_DEST_QPN
                         | Verbs.IBV_QP_RQ_PSN);
-        change.set(Attribute.INBOUND_READS, path.inboundReads());
+        change.set(Attribute.INBOUND_READS, inboundReads);
         change.set(Attribute.MIN_RNR_TIMER, RNR_TIMER);
         return change;
     }

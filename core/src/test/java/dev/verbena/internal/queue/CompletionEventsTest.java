@@ -53,7 +53,7 @@ class CompletionEventsTest {
                         calledBack);
         poller = events.poller();
         entry.enter(events);
-        Endpoint endpoint = new Endpoint("owner", new WindowTable(), () -> {});
+        Endpoint endpoint = new Endpoint(new WindowTable());
         ledger = Ledgers.withRoom(endpoint, poller.reserve(true), 16, 1);
         poller.enter(ledger);
     }

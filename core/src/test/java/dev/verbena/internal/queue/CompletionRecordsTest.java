@@ -14,17 +14,21 @@ class CompletionRecordsTest {
     private static final int FAILURE = 21;
 
     private final WindowTable windows = new WindowTable();
-    private final Endpoint a = new Endpoint("a", windows, () -> {});
-    private final Endpoint b = new Endpoint("b", windows, () -> {});
+    private final Endpoint a = new Endpoint(windows);
+    private final Endpoint b = new Endpoint(windows);
 
     private static void add(CompletionRecords records, Endpoint endpoint, long context) {
         records.add(endpoint, context, CompletionRecords.success(OperationType.WRITE, 0, false), 0);
     }
 
-    private static List<String> all(CompletionRecords records) {
+    private String name(Endpoint endpoint) {
+        return endpoint == a ? "a" : "b";
+    }
+
+    private List<String> all(CompletionRecords records) {
         List<String> all = new ArrayList<>();
         for (int i = 0; i < records.size(); i++) {
-            all.add(records.queuePair(i) + " " + records.context(i));
+            all.add(name(records.endpoint(i)) + " " + records.context(i));
         }
         return all;
     }
@@ -76,7 +80,7 @@ class CompletionRecordsTest {
             for (int i = 0; i < round.length(); i++) {
                 Endpoint endpoint = round.charAt(i) == 'a' ? a : b;
                 add(records, endpoint, i);
-                expected.add(endpoint.queuePair() + " " + i);
+                expected.add(name(endpoint) + " " + i);
             }
             assertThat(all(records)).isEqualTo(expected);
         }

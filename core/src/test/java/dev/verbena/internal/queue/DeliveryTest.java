@@ -16,7 +16,7 @@ class DeliveryTest {
     private static final int FAILURE = 21;
 
     private final WindowTable windows = new WindowTable();
-    private final Endpoint endpoint = new Endpoint("it", windows, () -> {});
+    private final Endpoint endpoint = new Endpoint(windows);
     private final CompletionCounts counts = new CompletionCounts();
     private final Delivery delivery = new Delivery(Provider.of(0, 0), counts, 4);
     private int credits;
@@ -80,7 +80,7 @@ class DeliveryTest {
         List<Endpoint> failed = new ArrayList<>();
         CompletionRecords records = new CompletionRecords(100);
         for (int i = 0; i < 40; i++) {
-            Endpoint one = new Endpoint(i, windows, () -> {});
+            Endpoint one = new Endpoint(windows);
             failed.add(one);
             deliver(one, 2 * i, FAILURE, records);
             deliver(one, 2 * i + 1, FAILURE, records);
@@ -112,7 +112,7 @@ class DeliveryTest {
         synthesis.ensureCapacity(100);
         List<RequestLedger> ledgers = new ArrayList<>();
         for (int i = 0; i < 100; i++) {
-            Endpoint of = new Endpoint(i, windows, () -> {});
+            Endpoint of = new Endpoint(windows);
             ledgers.add(Ledgers.withRoom(of, WorkId.queue(i, 1, false), 32, 1));
         }
         CompletionRecords records = new CompletionRecords(64);

@@ -40,7 +40,13 @@ class FullStoreTest {
                     STORE,
                     null,
                     new Unheard());
-    private final Endpoint endpoint = new Endpoint("owner", new WindowTable(), () -> onDeath.run());
+    private final Endpoint endpoint =
+            new Endpoint(new WindowTable()) {
+                @Override
+                void connectionFailed() {
+                    onDeath.run();
+                }
+            };
     private RequestLedger ledger;
     private long context; // of the request added next
 

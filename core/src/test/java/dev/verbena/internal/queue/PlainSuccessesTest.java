@@ -30,7 +30,7 @@ class PlainSuccessesTest {
     private final VerbsContext context = device.open();
     private final long address = device.createCq(64, 0, 0, 0);
     private final Provider provider = Provider.of(0, 0);
-    private final Endpoint endpoint = new Endpoint("it", new WindowTable(), () -> {});
+    private final Endpoint endpoint = new Endpoint(new WindowTable());
     private final WorkCompletions raw = new WorkCompletions(16);
     private final CompletionRecords records = new CompletionRecords(16);
     private RequestLedger ledger;
@@ -63,7 +63,7 @@ class PlainSuccessesTest {
     private List<Long> delivered() {
         List<Long> contexts = new ArrayList<>();
         for (int i = 0; i < records.size(); i++) {
-            assertThat(records.queuePair(i)).isEqualTo("it");
+            assertThat(records.endpoint(i)).isSameAs(endpoint);
             assertThat(records.status(i)).isZero();
             contexts.add(records.context(i));
         }

@@ -16,7 +16,7 @@ import java.util.List;
 
 @Timeout(60)
 class QueueTest {
-    private static final Endpoint ENDPOINT = new Endpoint("owner", new WindowTable(), () -> {});
+    private static final Endpoint ENDPOINT = new Endpoint(new WindowTable());
 
     @ParameterizedTest
     @ValueSource(ints = {1, 2, 3, 4, 5, 1000})
@@ -185,7 +185,7 @@ class QueueTest {
             for (int i = 0; i < out.size(); i++) {
                 assertThat(out.extra(i)).isEqualTo(next);
                 assertThat(out.context(i)).isEqualTo(next++);
-                assertThat(out.queuePair(i)).isEqualTo("owner");
+                assertThat(out.endpoint(i)).isSameAs(ENDPOINT);
             }
         }
         assertThat(added).as("full in the end").isEqualTo(next + 7);
@@ -230,7 +230,7 @@ class QueueTest {
     @Test
     void whoeverHasANumberNowKeepsIt() {
         QueueRegistry registry = new QueueRegistry();
-        Endpoint later = new Endpoint("later", new WindowTable(), () -> {});
+        Endpoint later = new Endpoint(new WindowTable());
         registry.share(7, ENDPOINT);
         registry.share(7, later);
         registry.unshare(7, ENDPOINT);

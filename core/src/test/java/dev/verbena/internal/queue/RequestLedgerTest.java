@@ -23,7 +23,7 @@ class RequestLedgerTest {
     private static final int FLUSHED = 5;
 
     private final WindowTable windows = new WindowTable();
-    private final Endpoint endpoint = new Endpoint("it", windows, () -> {});
+    private final Endpoint endpoint = new Endpoint(windows);
 
     private RequestLedger ledger(int depth, int interval) {
         return Ledgers.withRoom(endpoint, WorkId.queue(3, 1, false), depth, interval);
@@ -381,7 +381,7 @@ class RequestLedgerTest {
         private final RequestLedger ledger = ledger(8, 4);
         private final Window window =
                 new Window(
-                        "domain",
+                        new Domain(1),
                         new Window.Natives() {
                             @Override
                             public int prepare() {

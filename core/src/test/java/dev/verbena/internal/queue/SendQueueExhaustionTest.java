@@ -43,10 +43,11 @@ class SendQueueExhaustionTest {
                     2 * DEPTH,
                     Thread.currentThread(),
                     new Unheard());
-    private final Endpoint endpoint = new Endpoint("queue pair", new WindowTable(), new Records());
+    private final WindowTable windows = new WindowTable();
+    private final Endpoint endpoint = new Records();
     private final RequestLedger ledger =
             new RequestLedger(endpoint, poller.reserve(false), DEPTH, 4);
-    private final Object domain = "domain";
+    private final Domain domain = new Domain(1);
     private final SendRules rules =
             new SendRules(domain, 1, 1, 0, 1 << 20, 1 << 20, true, true, true);
     private boolean exhausted;
@@ -58,12 +59,13 @@ class SendQueueExhaustionTest {
     private final SendQueue queue =
             new SendQueue(rules, ledger, chains, verbs, queuePair, poller, () -> {});
 
-    private final class Records implements Endpoint.Listener {
-        @Override
-        public void connectionFailed() {}
+    private final class Records extends Endpoint {
+        Records() {
+            super(windows);
+        }
 
         @Override
-        public void requestFailed(OperationType type, long context, int status, int vendorError) {
+        void requestFailed(OperationType type, long context, int status, int vendorError) {
             if (recordsFail) {
                 throw new IllegalStateException("of " + context);
             }
@@ -71,9 +73,6 @@ class SendQueueExhaustionTest {
                 throw new OutOfMemoryError("of " + context);
             }
         }
-
-        @Override
-        public void tokenInvalidated(int token) {}
     }
 
     private MemorySegment allocate(long bytes, long alignment) {

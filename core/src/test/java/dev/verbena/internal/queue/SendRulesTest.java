@@ -12,7 +12,8 @@ import java.lang.foreign.MemorySegment;
 
 /** What a request may ask for: each limit lets in what reaches it, and nothing beyond. */
 class SendRulesTest {
-    private static final Object DOMAIN = "domain";
+    private static final Domain DOMAIN = new Domain(1);
+    private static final Domain OTHER = new Domain(2);
     private static final int MAX_BUFFERS = 3;
     private static final int MAX_READ_BUFFERS = 2;
     private static final int MAX_INLINE = 40;
@@ -43,7 +44,7 @@ class SendRulesTest {
                     false);
 
     private static RegisteredMemory region(
-            Object domain, MemorySegment memory, boolean writable, boolean bindable) {
+            Domain domain, MemorySegment memory, boolean writable, boolean bindable) {
         return new RegisteredMemory(
                 domain, memory, memory.address(), memory.byteSize(), 7, 8, writable, bindable);
     }
@@ -111,7 +112,7 @@ class SendRulesTest {
 
     @Test
     void buffersAreOfTheQueuePairsDomain() {
-        RegisteredMemory foreign = region("other", Arena.ofAuto().allocate(64), true, true);
+        RegisteredMemory foreign = region(OTHER, Arena.ofAuto().allocate(64), true, true);
         Buffers mixed = buffers(1, 8);
         mixed.add(foreign, 0, 8);
         refused(PostResult.OTHER_DOMAIN, rules, Operation.SEND, mixed, 0);
@@ -166,7 +167,7 @@ class SendRulesTest {
         private final RegisteredMemory region = region(true);
         private final Window window = window(DOMAIN);
 
-        private static Window window(Object domain) {
+        private static Window window(Domain domain) {
             return new Window(
                     domain,
                     new Window.Natives() {
@@ -202,9 +203,9 @@ class SendRulesTest {
 
         @Test
         void windowAndRegionAreOfTheQueuePairsDomain() {
-            RegisteredMemory foreign = region("other", Arena.ofAuto().allocate(8), true, true);
+            RegisteredMemory foreign = region(OTHER, Arena.ofAuto().allocate(8), true, true);
             assertThat(check(foreign, 0, 8, 0)).isEqualTo(PostResult.OTHER_DOMAIN);
-            assertThat(rules.checkBind(window("other"), region, 0, 8, 0))
+            assertThat(rules.checkBind(window(OTHER), region, 0, 8, 0))
                     .isEqualTo(PostResult.OTHER_DOMAIN);
         }
 

@@ -15,7 +15,7 @@ class SynthesisTest {
     private static final int STATUS = 21;
     private static final int FLUSHED = 5;
 
-    private final Endpoint endpoint = new Endpoint("it", new WindowTable(), () -> {});
+    private final Endpoint endpoint = new Endpoint(new WindowTable());
     private final Synthesis synthesis =
             new Synthesis(new Delivery(Provider.of(0, 0), new CompletionCounts(), 64));
     private final CompletionRecords records = new CompletionRecords(64);

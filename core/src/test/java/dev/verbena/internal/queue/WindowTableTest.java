@@ -14,15 +14,16 @@ import java.util.List;
 class WindowTableTest {
     private static final int FIRST_TOKEN = 0x1234_56FE;
 
-    private final WindowTable table = new WindowTable();
-    private final Endpoint queue = new Endpoint("queue", table, () -> {});
-    private final Endpoint other = new Endpoint("other", table, () -> {});
+    private final Domain domain = new Domain(1);
+    private final WindowTable table = domain.windows();
+    private final Endpoint queue = new Endpoint(table);
+    private final Endpoint other = new Endpoint(table);
     private final List<String> freed = new ArrayList<>();
 
     private Window window(int token) {
         Window window =
                 new Window(
-                        "domain",
+                        domain,
                         new Window.Natives() {
                             @Override
                             public int prepare() {
@@ -46,7 +47,7 @@ class WindowTableTest {
         assertThat(window.idle()).isTrue();
         assertThat(window.queue()).isNull();
         assertThat(window.token()).isEqualTo(FIRST_TOKEN);
-        assertThat(window.domain()).isEqualTo("domain");
+        assertThat(window.domain()).isSameAs(domain);
         assertThat(window.prepare()).isEqualTo(12);
         window.freeFormer();
         assertThat(freed).containsExactly("former");

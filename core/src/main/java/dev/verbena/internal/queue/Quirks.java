@@ -1,33 +1,43 @@
-package dev.verbena;
+package dev.verbena.internal.queue;
 
+import dev.verbena.NotifyType;
+import dev.verbena.internal.runtime.AdapterEvents;
 import dev.verbena.internal.verbs.Provider;
+
+import java.util.function.Supplier;
 
 /**
  * What the completion queues of one adapter need because its provider raises fewer events than
  * verbs guarantees. Only software devices need anything; for all others this does nothing.
  */
-class Quirks {
+public class Quirks {
     private static final Quirks NONE = new Quirks();
 
-    /** The quirks of an adapter's provider. */
-    static Quirks of(Provider provider, Adapter adapter) {
+    Quirks() {}
+
+    /**
+     * The quirks of an adapter's provider.
+     *
+     * @param events the adapter's event loop, which has a thread once it is asked for
+     */
+    public static Quirks of(Provider provider, Supplier<AdapterEvents> events) {
         return switch (provider.name()) {
-            case "rxe" -> new SoftRoceQuirks(adapter);
+            case "rxe" -> new SoftRoceQuirks(events);
             case "siw" -> new SoftIwarpQuirks();
             default -> NONE;
         };
     }
 
     /** The type to arm a queue for, if the program asks for another. */
-    NotifyType toArm(NotifyType type) {
+    public NotifyType toArm(NotifyType type) {
         return type;
     }
 
     /** A completion queue was created. */
-    void add(CompletionQueue queue) {}
+    public void add(CompletionEvents queue) {}
 
     /** A completion queue is about to be destroyed. */
-    void remove(CompletionQueue queue) {}
+    public void remove(CompletionEvents queue) {}
 
     /**
      * Soft-iWARP raises no event for a solicited message if the queue is armed for solicited
@@ -36,7 +46,7 @@ class Quirks {
      */
     private static final class SoftIwarpQuirks extends Quirks {
         @Override
-        NotifyType toArm(NotifyType type) {
+        public NotifyType toArm(NotifyType type) {
             return type == NotifyType.SOLICITED ? NotifyType.ANY : type;
         }
     }

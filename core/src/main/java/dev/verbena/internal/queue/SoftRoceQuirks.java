@@ -1,11 +1,14 @@
-package dev.verbena;
+package dev.verbena.internal.queue;
 
+import dev.verbena.NotifyType;
+import dev.verbena.internal.runtime.AdapterEvents;
 import dev.verbena.internal.runtime.LookSchedule;
 import dev.verbena.internal.runtime.Uncaught;
 
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
+import java.util.function.Supplier;
 
 /**
  * Finds the failures that Soft-RoCE (rxe) raises no event for. A timer of the adapter's event
@@ -25,16 +28,16 @@ final class SoftRoceQuirks extends Quirks implements Runnable {
     private static final long INTERVAL =
             TimeUnit.MILLISECONDS.toNanos(LookSchedule.SHORTEST_MILLISECONDS);
 
-    private final Adapter adapter;
-    private final Map<CompletionQueue, Watch> watches = new ConcurrentHashMap<>();
+    private final Supplier<AdapterEvents> events;
+    private final Map<CompletionEvents, Watch> watches = new ConcurrentHashMap<>();
     private boolean scheduled; // guarded by this
 
-    SoftRoceQuirks(Adapter adapter) {
-        this.adapter = adapter;
+    SoftRoceQuirks(Supplier<AdapterEvents> events) {
+        this.events = events;
     }
 
     @Override
-    synchronized void add(CompletionQueue queue) {
+    public synchronized void add(CompletionEvents queue) {
         watches.put(queue, new Watch(queue));
         if (!scheduled) {
             schedule();
@@ -42,14 +45,14 @@ final class SoftRoceQuirks extends Quirks implements Runnable {
     }
 
     @Override
-    void remove(CompletionQueue queue) {
+    public void remove(CompletionEvents queue) {
         watches.remove(queue);
     }
 
     private synchronized void schedule() {
         scheduled = !watches.isEmpty();
         if (scheduled) {
-            adapter.events().timers().after(INTERVAL, this);
+            events.get().timers().after(INTERVAL, this);
         }
     }
 
@@ -61,15 +64,15 @@ final class SoftRoceQuirks extends Quirks implements Runnable {
     }
 
     /** What was seen of one completion queue. For the event thread. */
-    private final class Watch {
-        private final CompletionQueue queue;
+    private static final class Watch {
+        private final CompletionEvents queue;
         private final LookSchedule schedule = new LookSchedule(System::nanoTime);
         private final Runnable lookAtQueuePairs = this::lookAtQueuePairs;
         private long delivered;
         private volatile boolean polling; // perhaps the owner of a confined queue, later
         private long failures; // of the thread that polls
 
-        Watch(CompletionQueue queue) {
+        Watch(CompletionEvents queue) {
             this.queue = queue;
         }
 
@@ -81,24 +84,14 @@ final class SoftRoceQuirks extends Quirks implements Runnable {
                 delivered = now;
                 schedule.trafficSeen(lookAtQueuePairs);
             }
-            if (!polling && queue.events().armed() == NotifyType.SOLICITED) {
+            if (!polling && queue.armed() == NotifyType.SOLICITED) {
                 polling = true;
                 queue.poller().ownerTasks().runByOwner(this::poll);
             }
         }
 
         private void lookAtQueuePairs() {
-            for (QueuePair pair : queue.queuePairs()) {
-                if (pair.awaitsReceives() && pair.tryAcquire()) {
-                    try {
-                        if (adapter.control().inError(pair.nativeAddress())) {
-                            pair.failedByItself();
-                        }
-                    } finally {
-                        pair.release();
-                    }
-                }
-            }
+            queue.queuePairs().forEach(NativeQueuePair::failIfInError);
         }
 
         private void poll() {
@@ -107,7 +100,7 @@ final class SoftRoceQuirks extends Quirks implements Runnable {
             long now = queue.poller().counts().failuresEver();
             if (now != failures) {
                 failures = now;
-                queue.events().synthesized();
+                queue.synthesized();
             }
         }
     }

@@ -1,0 +1,116 @@
+package dev.verbena.internal.queue;
+
+import dev.verbena.Gid;
+import dev.verbena.Peer;
+import dev.verbena.Port;
+import dev.verbena.QueuePairAddress;
+import dev.verbena.VerbenaException;
+import dev.verbena.internal.events.FlightRecording;
+import dev.verbena.internal.events.FlightRecording.ConnectEvent;
+import dev.verbena.internal.verbs.Errno;
+import dev.verbena.internal.verbs.StateChange;
+
+import org.jspecify.annotations.Nullable;
+
+import java.util.concurrent.ThreadLocalRandom;
+import java.util.function.Consumer;
+import java.util.function.UnaryOperator;
+
+/**
+ * The connection of a queue pair by address, without the connection manager: its own address, and
+ * the steps to the peer's. Any thread may call it.
+ */
+public final class AddressedConnection {
+    private static final int SEQUENCE_BITS = 0xFF_FFFF;
+
+    private final NativeQueuePair pair;
+    private final Port port;
+    private volatile Port.@Nullable GidEntry gid; // null until it is asked for
+    private final int firstSequence = ThreadLocalRandom.current().nextInt() & SEQUENCE_BITS;
+
+    /** The connection of a queue pair at a port, with the GID that was chosen for it, if any. */
+    AddressedConnection(NativeQueuePair pair, Port port, Port.@Nullable GidEntry gid) {
+        this.pair = pair;
+        this.port = port;
+        this.gid = gid;
+    }
+
+    /** What a peer needs to know to connect to it. */
+    public QueuePairAddress address() {
+        Port.GidEntry own = ownGid();
+        return QueuePairAddress.of(
+                        pair.number(),
+                        firstSequence,
+                        own == null ? new Gid(0, 0) : own.gid(),
+                        port.mtuBytes())
+                .withLid(port.lid())
+                .withInboundReads(pair.inboundReads())
+                .withInvalidatable(pair.invalidatable())
+                .withSharedReceives(pair.sharedReceives());
+    }
+
+    /** The GID that peers know it by, or null on InfiniBand, where the LID is enough. */
+    private Port.@Nullable GidEntry ownGid() {
+        if (port.linkLayer() != Port.LinkLayer.ETHERNET) {
+            return null;
+        }
+        Port.GidEntry known = gid;
+        if (known == null) {
+            known = pair.preferredGid(port.number());
+            gid = known;
+        }
+        return known;
+    }
+
+    /**
+     * Connects the queue pair, which is reserved for this. Holds no lock: the step to
+     * ready-to-receive may ask the network for the peer's Ethernet address.
+     *
+     * @param options changes the attributes of a step
+     * @param advice what to do about a failed step, after a first sentence
+     */
+    public void connect(
+            QueuePairAddress to,
+            Peer peer,
+            Consumer<StateChange> options,
+            UnaryOperator<String> advice) {
+        ConnectEvent event =
+                FlightRecording.connecting(pair.deviceName(), pair.number(), "by address", peer);
+        try {
+            moveToReadyToReceive(to, options, advice);
+            int reads = Math.min(pair.outboundReads(), to.inboundReads());
+            try (StateChange change =
+                    StateChange.readyToSend(firstSequence, reads, to.sharedReceives())) {
+                options.accept(change);
+                Errno.check(pair.change(change), "ibv_modify_qp(RTS)", advice.apply(""));
+            }
+            pair.connected(peer, to.invalidatable(), reads, true);
+        } catch (Throwable t) {
+            pair.giveUpConnecting();
+            if (event != null) {
+                event.end(t);
+            }
+            throw t;
+        }
+        if (event != null) {
+            event.end(null);
+        }
+    }
+
+    private void moveToReadyToReceive(
+            QueuePairAddress to, Consumer<StateChange> options, UnaryOperator<String> advice) {
+        Port.GidEntry own = ownGid();
+        try (StateChange change = StateChange.readyToReceive(port, own, to, pair.inboundReads())) {
+            options.accept(change);
+            int error = pair.change(change);
+            if (error < 0) {
+                throw new VerbenaException(
+                        "ibv_modify_qp(RTR, peer %s)".formatted(to.gid()),
+                        -error,
+                        advice.apply(
+                                "Is the peer's address reachable from GID %s (ip route get)?"
+                                        .formatted(own)));
+            }
+        }
+    }
+}

@@ -1,0 +1,585 @@
+package dev.verbena.internal.queue;
+
+import com.google.errorprone.annotations.CanIgnoreReturnValue;
+
+import dev.verbena.AdapterEvent;
+import dev.verbena.AdapterInfo;
+import dev.verbena.OperationType;
+import dev.verbena.Peer;
+import dev.verbena.Port;
+import dev.verbena.QueuePairLimits;
+import dev.verbena.QueuePairState;
+import dev.verbena.VerbenaException;
+import dev.verbena.internal.events.FlightRecording;
+import dev.verbena.internal.events.FlightRecording.FailedCompletionEvent;
+import dev.verbena.internal.runtime.Teardown;
+import dev.verbena.internal.runtime.Threads;
+import dev.verbena.internal.verbs.DeviceControl;
+import dev.verbena.internal.verbs.Errno;
+import dev.verbena.internal.verbs.NativeMemory;
+import dev.verbena.internal.verbs.QueuePairShape;
+import dev.verbena.internal.verbs.ReceiveRequest;
+import dev.verbena.internal.verbs.Rights;
+import dev.verbena.internal.verbs.SendChains;
+import dev.verbena.internal.verbs.StateChange;
+
+import org.jspecify.annotations.Nullable;
+
+import java.time.Duration;
+import java.util.Objects;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+
+/**
+ * A queue pair: the {@code ibv_qp}, a slot in each of its completion queues, native memory, and the
+ * two queues. Creates all of it, moves the queue pair through its states, connects it by address,
+ * ends and destroys it. Requests are posted by {@link SendQueue} and {@link ReceiveQueue}.
+ *
+ * <p>Any thread may call it; the queues have rules of their own. What it needs of the API's object
+ * for this queue pair are the abstract methods.
+ */
+public abstract class NativeQueuePair extends Endpoint {
+    /** How long a device that has failed has for outstanding requests, in nanoseconds. */
+    static final long FAILED_DEVICE_TIMEOUT = TimeUnit.MILLISECONDS.toNanos(10);
+
+    private static final long CLOSE_TIMEOUT = TimeUnit.SECONDS.toNanos(1);
+
+    private final QueueDevice device;
+    private final DeviceControl control;
+    private final Domain domain;
+    private final CompletionEvents sendCompletions;
+    private final CompletionEvents receiveCompletions;
+    private final AdapterInfo info;
+    private final QueuePairLimits limits;
+    private final AddressedConnection byAddress;
+    private final NativeMemory memory = new NativeMemory();
+    private final long sendSlot;
+    private final long receiveSlot;
+    private final long address;
+    private final int number;
+    private final SendQueue sends;
+    private final @Nullable ReceiveQueue receives; // null with a shared receive queue
+    private final @Nullable CountDownLatch lastReceive; // null without a shared receive queue
+
+    private final QueuePairProgress progress = new QueuePairProgress();
+    private volatile @Nullable Peer peer; // null until it was connected, and where it is not known
+    private volatile Runnable onFailure = () -> {}; // the connector's
+    private final StallWatch watch;
+
+    /**
+     * Creates everything; when that fails, nothing is left.
+     *
+     * @param info the limits of the device, which were compared with those of the queue pair
+     * @param gid the GID that was chosen for it, or null
+     */
+    protected NativeQueuePair(
+            QueueDevice device,
+            Domain domain,
+            CompletionEvents sendCompletions,
+            CompletionEvents receiveCompletions,
+            @Nullable SharedReceives sharedReceives,
+            QueuePairLimits limits,
+            AdapterInfo info,
+            Port port,
+            Port.@Nullable GidEntry gid) {
+        super(domain.windows());
+        this.device = device;
+        this.control = device.control();
+        this.domain = domain;
+        this.sendCompletions = sendCompletions;
+        this.receiveCompletions = receiveCompletions;
+        this.limits = limits;
+        this.info = info;
+        this.watch = new StallWatch(this, device.events().timers());
+        this.byAddress = new AddressedConnection(this, port, gid);
+        this.lastReceive = sharedReceives == null ? null : new CountDownLatch(1);
+        long send = CompletionPoller.NO_SLOT;
+        long receive = CompletionPoller.NO_SLOT;
+        long made = 0;
+        try {
+            send = sendCompletions.reserve(false);
+            this.sendSlot = send;
+            receive = receiveCompletions.reserve(true);
+            this.receiveSlot = receive;
+            int interval = SendQueue.interval(limits.initiatorDepth());
+            made = create(sharedReceives, interval);
+            this.address = made;
+            Errno.check(
+                    control.toInit(made, port.number(), remoteRights()), "ibv_modify_qp(INIT)", "");
+            this.number = control.queuePairNumber(made);
+            this.sends = createSendQueue(interval, port.maxMessageBytes());
+            this.receives = sharedReceives == null ? createReceiveQueue() : null;
+            if (sharedReceives != null) {
+                receiveCompletions.poller().share(number, this, true);
+            }
+        } catch (Throwable t) {
+            undo(send, receive, made, sharedReceives != null);
+            throw t;
+        }
+    }
+
+    /** Destroys what there is of one that could not be created. */
+    private void undo(long send, long receive, long made, boolean shares) {
+        if (made != 0) {
+            if (shares) {
+                receiveCompletions.poller().share(control.queuePairNumber(made), this, false);
+            }
+            memory.free();
+            control.destroyQp(made);
+        }
+        if (receive != CompletionPoller.NO_SLOT) {
+            receiveCompletions.poller().release(receive);
+        }
+        if (send != CompletionPoller.NO_SLOT) {
+            sendCompletions.poller().release(send);
+        }
+    }
+
+    private long create(@Nullable SharedReceives shared, int interval) {
+        long made =
+                control.createQp(
+                        domain.address(),
+                        sendCompletions.address(),
+                        receiveCompletions.address(),
+                        shared == null ? 0 : shared.address(),
+                        // One less than it takes: a disconnect and a close post a request of their
+                        // own.
+                        QueuePairShape.of(limits, interval, shared != null));
+        if (made < 0) {
+            throw new VerbenaException(
+                    "ibv_create_qp",
+                    (int) -made,
+                    "Each of these limits is supported on its own; the device may lack memory for all of them: "
+                            + limits);
+        }
+        return made;
+    }
+
+    private SendQueue createSendQueue(int interval, long maxMessageBytes) {
+        CompletionPoller poller = sendCompletions.poller();
+        RequestLedger ledger = new RequestLedger(this, sendSlot, limits.initiatorDepth(), interval);
+        SendChains chains =
+                new SendChains(
+                        device.provider(),
+                        Math.min(limits.maxDeferred(), limits.initiatorDepth()),
+                        limits.maxInitiatorBuffers(),
+                        limits.maxInlineBytes(),
+                        memory,
+                        poller.sharedChain());
+        SendQueue queue =
+                new SendQueue(
+                        SendRules.of(domain, limits, info, maxMessageBytes),
+                        ledger,
+                        chains,
+                        device.context(),
+                        address,
+                        poller,
+                        this::moveToError);
+        poller.enter(ledger);
+        return queue;
+    }
+
+    private ReceiveQueue createReceiveQueue() {
+        CompletionPoller poller = receiveCompletions.poller();
+        RequestLedger ledger = new RequestLedger(this, receiveSlot, limits.receiveDepth(), 1);
+        ReceiveQueue queue =
+                new ReceiveQueue(
+                        ledger,
+                        address,
+                        new ReceiveRequest(device.context(), memory),
+                        poller,
+                        domain,
+                        limits.maxReceiveBuffers());
+        poller.enter(ledger);
+        return queue;
+    }
+
+    /**
+     * Makes it known to events, which name the API's object, and to the completion queues, whose
+     * breakdown ends it. Apart from the constructor: from then on other threads call it.
+     */
+    public void register(Object object) {
+        device.events().register(address, object, this::handle);
+        sendCompletions.queuePairs().addIfAbsent(this);
+        receiveCompletions.queuePairs().addIfAbsent(this);
+    }
+
+    // ---- the API's object for this queue pair
+
+    /** Keeps everything of it from being destroyed until {@link #release}; false when closed. */
+    protected abstract boolean tryAcquire();
+
+    /** Undoes {@link #tryAcquire}; the last one destroys everything. */
+    protected abstract void release();
+
+    /** Finds the GID that a port's queue pairs have if none was chosen; throws when closed. */
+    protected abstract Port.GidEntry preferredGid(int portNumber);
+
+    // ---- what is known of it
+
+    /** Its send queue. */
+    public SendQueue sends() {
+        return sends;
+    }
+
+    /** Its receive queue, or null when it takes receives from a shared one. */
+    public @Nullable ReceiveQueue receives() {
+        return receives;
+    }
+
+    public long address() {
+        return address;
+    }
+
+    public int number() {
+        return number;
+    }
+
+    /** What the peer may do through this queue pair. */
+    public int remoteRights() {
+        return Rights.REMOTE_WRITE
+                | (inboundReads() > 0 ? Rights.REMOTE_READ : 0)
+                | (inboundReads() > 0 && info.atomics() ? Rights.REMOTE_ATOMIC : 0);
+    }
+
+    public boolean sharedReceives() {
+        return receives == null;
+    }
+
+    public boolean invalidatable() {
+        return info.invalidatableWindows();
+    }
+
+    public int inboundReads() {
+        return Math.min(limits.inboundReads(), info.maxInboundReads());
+    }
+
+    public int outboundReads() {
+        return Math.min(limits.outboundReads(), info.maxOutboundReads());
+    }
+
+    public boolean flushed() {
+        return progress.flushed();
+    }
+
+    public @Nullable Peer peer() {
+        return peer;
+    }
+
+    /** How far it has come, unless it is closed. */
+    public QueuePairState state() {
+        return progress.state(sends);
+    }
+
+    /** The name of its device. */
+    public String deviceName() {
+        return device.name();
+    }
+
+    CompletionEvents sendCompletions() {
+        return sendCompletions;
+    }
+
+    CompletionEvents receiveCompletions() {
+        return receiveCompletions;
+    }
+
+    // ---- the connection
+
+    /** Reserves it for one connection; false when it is or was connected, or flushed. */
+    public boolean beginConnecting() {
+        return progress.beginConnecting();
+    }
+
+    /** Gives it back after an attempt that did not change it. */
+    public void giveUpConnecting() {
+        progress.giveUpConnecting();
+    }
+
+    /** Its connection by address. */
+    public AddressedConnection byAddress() {
+        return byAddress;
+    }
+
+    /** Moves it to another state of its connection; 0, or a negative errno. */
+    public int change(StateChange change) {
+        if (change.state() == StateChange.READY_TO_RECEIVE) {
+            progress.becomesReachable();
+        }
+        return control.change(address, change);
+    }
+
+    /**
+     * Lets posts through: a connector has connected it.
+     *
+     * @param whenFailed called when a request has failed, by the thread that polled its completion
+     * @return false when one had failed before this: the peer may send as soon as it is ready to
+     *     receive
+     */
+    public boolean open(
+            @Nullable Peer to, boolean peerInvalidatable, int reads, Runnable whenFailed) {
+        onFailure = whenFailed; // first: a failure meanwhile runs it, or is seen below
+        connected(to, peerInvalidatable, reads, false);
+        return !progress.requestFailed();
+    }
+
+    void connected(@Nullable Peer to, boolean peerInvalidatable, int reads, boolean byAddress) {
+        peer = to;
+        sends.connect(peerInvalidatable, reads);
+        progress.established(byAddress);
+    }
+
+    // ---- its end
+
+    /** Cancels everything that is posted; 0, or a negative errno. */
+    @CanIgnoreReturnValue
+    public int flush() {
+        endConnecting();
+        return cancel();
+    }
+
+    private void endConnecting() {
+        endedByAddress(false);
+        progress.flush();
+    }
+
+    @CanIgnoreReturnValue
+    private int cancel() {
+        sends.disconnect();
+        if (receives != null) {
+            receives.flush(this::moveToError);
+        }
+        return toError();
+    }
+
+    /** Moves the queue pair to the error state; 0, or a negative errno. */
+    private int toError() {
+        progress.movesToError(); // first: what the device flushes from now on is not its own doing
+        return control.toError(address);
+    }
+
+    private void moveToError() {
+        var _ = toError();
+    }
+
+    /**
+     * A request has failed, which in verbs is the end of the connection: requests are refused from
+     * now on. Receives posted from now on are cancelled; those posted since are flushed by asking
+     * again, because rxe's library does not report receives to the kernel, which has flushed
+     * already.
+     */
+    @Override
+    void connectionFailed() {
+        endedByAddress(true);
+        if (tryAcquire()) {
+            try {
+                progress.fail();
+                cancel();
+                onFailure.run();
+            } finally {
+                release();
+            }
+        }
+    }
+
+    /** Ends what is outstanding: a completion queue is of no use any more. */
+    void breakDown() {
+        if (tryAcquire()) {
+            try {
+                flush();
+            } finally {
+                release();
+            }
+        }
+    }
+
+    // ---- whether the peer has broken it
+
+    /** Called by the event thread. If nothing is outstanding, only an event shows a failure. */
+    private void handle(AdapterEvent.Type event) {
+        switch (event) {
+            case QUEUE_PAIR_ACCESS_ERROR, QUEUE_PAIR_REQUEST_ERROR, QUEUE_PAIR_FAILED -> {
+                if (event == AdapterEvent.Type.QUEUE_PAIR_FAILED) {
+                    progress.breaks();
+                }
+                failByItself();
+            }
+            case LAST_RECEIVE_REACHED -> {
+                if (lastReceive != null) {
+                    lastReceive.countDown();
+                }
+            }
+            default -> {}
+        }
+    }
+
+    /** The device has moved it to the error state. */
+    private void failByItself() {
+        progress.failsByItself();
+        connectionFailed();
+    }
+
+    /** Fails it when the device has moved it to the error state while receives are outstanding. */
+    void failIfInError() {
+        if (receives != null && receives.waiting() && tryAcquire()) {
+            try {
+                if (control.inError(address)) {
+                    failByItself();
+                }
+            } finally {
+                release();
+            }
+        }
+    }
+
+    /**
+     * Whether a request of the peer ended it. On iWARP a queue pair also goes to the error state
+     * when the peer just disconnects.
+     */
+    public boolean failedByPeer() {
+        if (!progress.failedByItself() && tryAcquire()) {
+            try {
+                if (control.inError(address)) {
+                    progress.failsByItself();
+                }
+            } finally {
+                release();
+            }
+        }
+        return progress.failedByItself()
+                && !device.events().deviceFailed()
+                && !info.readSinkRequired();
+    }
+
+    // ---- its watchdog
+
+    /** Fails it when no request completes for some time. */
+    public StallWatch watch() {
+        return watch;
+    }
+
+    /** No request completed in time: the queue pair fails, which flushes what is outstanding. */
+    void stall() {
+        progress.stall();
+        connectionFailed();
+    }
+
+    /**
+     * Ends what is outstanding after a flush, when a completion queue of this queue pair may have
+     * lost completions or gets no more.
+     *
+     * @param nanoseconds how long to wait for the device
+     * @param rest the provider's status of what the device does not end
+     */
+    @SuppressWarnings("ReferenceEquality") // one of its completion queues
+    void finish(CompletionEvents queue, long nanoseconds, int rest) {
+        if (!tryAcquire()) {
+            return;
+        }
+        try {
+            if (queue == sendCompletions) {
+                sends.finish(nanoseconds, rest);
+            }
+            if (queue == receiveCompletions && receives != null) {
+                receives.finish(nanoseconds, rest);
+            }
+        } finally {
+            release();
+        }
+    }
+
+    // ---- what is reported of it
+
+    /** Whether its watchdog has failed it, so that what was flushed had not completed in time. */
+    public boolean stalled() {
+        return progress.stalled();
+    }
+
+    @Override
+    void requestFailed(OperationType type, long context, int status, int vendorError) {
+        if (status == SynthesizedStatus.FLUSHED) {
+            progress.failsByItself();
+            return;
+        }
+        progress.ownRequestFailed();
+        if (FlightRecording.on()) {
+            FailedCompletionEvent.record(
+                    device.name(),
+                    number,
+                    peer,
+                    type.name(),
+                    context,
+                    CompletionStatus.of(status, type, device.provider()).name(),
+                    status,
+                    vendorError);
+        }
+    }
+
+    @Override
+    void tokenInvalidated(int token) {
+        FlightRecording.invalidated(device.name(), number, token, true);
+    }
+
+    /** Where no connector notes the end of the connection, this does, once. */
+    private void endedByAddress(boolean byRequest) {
+        if (progress.endByAddress()) {
+            String reason = byRequest && !progress.flushed() ? "REQUEST_FAILED" : "LOCAL";
+            FlightRecording.disconnected(device.name(), number, peer, reason);
+        }
+    }
+
+    // ---- its close
+
+    /** Closes both queues: every request has ended when this returns. */
+    public void close(Teardown end) {
+        endConnecting();
+        end.run(() -> sends.close(closeTimeout()));
+        end.run(this::closeReceives);
+    }
+
+    private void closeReceives() {
+        if (receives == null) {
+            // In the error state it takes no more of the shared receives; what it has used up is
+            // reported.
+            if (toError() == 0) {
+                awaitLastReceive();
+            }
+            receiveCompletions.poller().drain();
+        } else {
+            receives.close(closeTimeout(), this::moveToError);
+        }
+    }
+
+    /** Waits until it has ended the shared receives that it took, where the provider says so. */
+    private void awaitLastReceive() {
+        if (progress.reachable() && device.provider().reportsLastReceive()) {
+            // When the time runs out, it is destroyed all the same, and may lose a receive.
+            var _ =
+                    Threads.await(
+                            Objects.requireNonNull(lastReceive), Duration.ofNanos(closeTimeout()));
+        }
+    }
+
+    /** For how long a close waits for the device to end what is outstanding. */
+    private long closeTimeout() {
+        return device.events().deviceFailed() ? FAILED_DEVICE_TIMEOUT : CLOSE_TIMEOUT;
+    }
+
+    /** Destroys everything. */
+    public void destroy(Teardown end) {
+        watch.end();
+        end.run(() -> sendCompletions.queuePairs().remove(this));
+        end.run(() -> receiveCompletions.queuePairs().remove(this));
+        end.run(() -> device.events().forget(address));
+        if (receives == null) {
+            end.run(() -> receiveCompletions.poller().share(number, this, false));
+        }
+        end.run(() -> sendCompletions.poller().release(sendSlot));
+        end.run(() -> receiveCompletions.poller().release(receiveSlot));
+        end.run(memory::free);
+        // Before the queue pair: rxe waits for the windows that are bound on it.
+        end.run(() -> domain.freeWindows(this, control, end));
+        freeRemains(end);
+        end.check(control.destroyQp(address), "ibv_destroy_qp");
+    }
+}

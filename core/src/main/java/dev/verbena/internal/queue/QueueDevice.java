@@ -1,0 +1,14 @@
+package dev.verbena.internal.queue;
+
+import dev.verbena.internal.runtime.AdapterEvents;
+import dev.verbena.internal.verbs.DeviceControl;
+import dev.verbena.internal.verbs.Provider;
+import dev.verbena.internal.verbs.VerbsContext;
+
+/** An opened device, as its queue pairs use it. */
+public record QueueDevice(
+        String name,
+        DeviceControl control,
+        Provider provider,
+        VerbsContext context,
+        AdapterEvents events) {}

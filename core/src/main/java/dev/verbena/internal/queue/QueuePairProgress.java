@@ -1,0 +1,135 @@
+package dev.verbena.internal.queue;
+
+import dev.verbena.QueuePairState;
+
+import java.util.concurrent.atomic.AtomicBoolean;
+
+/**
+ * How far a queue pair has come, and why its connection has ended. Takes no lock: each fact is
+ * noted once, by any thread, and the order of reads and writes matters where a comment says so.
+ */
+final class QueuePairProgress {
+    private final AtomicBoolean connecting = new AtomicBoolean(); // or connected, or flushed
+    private final AtomicBoolean connectedByAddress = new AtomicBoolean(); // and not ended
+    private volatile boolean reachable; // was moved to ready-to-receive
+    private volatile boolean established; // set when posts have been accepted, not before
+    private volatile boolean requestFailed; // for whatever reason
+    private volatile boolean failed; // by a failed request, before any flush
+    private volatile boolean flushed; // for good, whatever a connector says
+    private volatile boolean stalled; // its watchdog has failed it
+    private volatile boolean movedToError; // by this side
+    private volatile boolean ownRequestFailed; // with a status of its own, not flushed
+    private volatile boolean failedByItself; // flushed although neither this side nor that did it
+    private volatile boolean broken; // IBV_EVENT_QP_FATAL
+
+    /** Reserves it for one connection; false when it is or was connected, or flushed. */
+    boolean beginConnecting() {
+        return connecting.compareAndSet(false, true);
+    }
+
+    /** Gives it back after an attempt that did not change it. */
+    void giveUpConnecting() {
+        connecting.set(false);
+        if (flushed) { // read after: a flush sets it before it looks at this
+            connecting.set(true);
+        }
+    }
+
+    /** It is about to be moved to ready-to-receive. */
+    void becomesReachable() {
+        reachable = true;
+    }
+
+    boolean reachable() {
+        return reachable;
+    }
+
+    /** Posts are accepted. */
+    void established(boolean byAddress) {
+        connectedByAddress.set(byAddress);
+        established = true;
+    }
+
+    /** True once, when a connection ends that was made by address. */
+    boolean endByAddress() {
+        return established && connectedByAddress.compareAndSet(true, false);
+    }
+
+    /** Everything that is posted is about to be cancelled, or it is being closed. */
+    void flush() {
+        flushed = true;
+        connecting.set(true); // or connect() would find the send queue ended
+    }
+
+    boolean flushed() {
+        return flushed;
+    }
+
+    /** A request has failed, or the device has moved it to the error state. */
+    void fail() {
+        if (!flushed) {
+            failed = true;
+        }
+        requestFailed = true;
+    }
+
+    /** Whether a request has failed, or was cancelled by a flush. */
+    boolean requestFailed() {
+        return requestFailed;
+    }
+
+    /** Its watchdog is about to fail it. */
+    void stall() {
+        stalled = !flushed && !failed;
+    }
+
+    /** Whether its watchdog has failed it, so that what was flushed had not completed in time. */
+    boolean stalled() {
+        return stalled;
+    }
+
+    /** This side is about to move it to the error state. */
+    void movesToError() {
+        movedToError = true;
+    }
+
+    /** A request of this side has failed with a status of its own. */
+    void ownRequestFailed() {
+        ownRequestFailed = true;
+    }
+
+    /** The device has reported that it is broken. */
+    void breaks() {
+        broken = true;
+    }
+
+    /** It is in the error state, or about to be: by itself, unless there is another reason. */
+    void failsByItself() {
+        if (established && !movedToError && !ownRequestFailed) {
+            failedByItself = true;
+        }
+    }
+
+    /** Whether it has failed for no reason that this side knows. */
+    boolean failedByItself() {
+        return failedByItself && !ownRequestFailed && !broken;
+    }
+
+    /** How far it has come, unless it is closed. */
+    QueuePairState state(SendQueue sends) {
+        if (failed) {
+            return QueuePairState.FAILED;
+        }
+        if (flushed) {
+            return QueuePairState.FLUSHED;
+        }
+        boolean wasConnected = established; // first: it is set after posts are accepted
+        if (sends.connected()) {
+            return QueuePairState.CONNECTED;
+        }
+        if (wasConnected) {
+            return QueuePairState.DISCONNECTED;
+        }
+        return connecting.get() ? QueuePairState.CONNECTING : QueuePairState.INITIALIZED;
+    }
+}

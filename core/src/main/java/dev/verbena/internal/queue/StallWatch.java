@@ -1,0 +1,109 @@
+package dev.verbena.internal.queue;
+
+import dev.verbena.internal.runtime.Timers;
+import dev.verbena.internal.util.Text;
+
+import org.jspecify.annotations.Nullable;
+
+import java.time.Duration;
+import java.util.concurrent.TimeUnit;
+import java.util.stream.Stream;
+
+/**
+ * The watchdog of a queue pair: fails it when it has requests outstanding and completes none for
+ * some time. Compares counters of the send queue now and then on the adapter's event thread, so a
+ * post costs nothing.
+ */
+public final class StallWatch {
+    private static final Duration SHORTEST_TIMEOUT = Duration.ofMillis(10);
+    private static final int CHECKS = 8; // within the timeout
+
+    private final NativeQueuePair pair;
+    private final Timers timers;
+    private volatile @Nullable Check current; // null until it is turned on
+
+    StallWatch(NativeQueuePair pair, Timers timers) {
+        this.pair = pair;
+        this.timers = timers;
+    }
+
+    /** Fails the queue pair when no request completes for so long, from now on. */
+    public void start(Duration timeout) {
+        if (timeout.compareTo(SHORTEST_TIMEOUT) < 0) {
+            throw new IllegalArgumentException(
+                    "The timeout of a queue pair's watchdog is 10 ms or longer, not "
+                            + Text.time(timeout));
+        }
+        Check made = new Check(TimeUnit.NANOSECONDS.convert(timeout) / CHECKS);
+        current = made;
+        timers.after(made.interval, made);
+    }
+
+    /** The queue pair is destroyed. */
+    void end() {
+        current = null;
+    }
+
+    /**
+     * Looks at the queue pair now and then, until another takes its place. For the event thread.
+     */
+    private final class Check implements Runnable {
+        private final long interval;
+        private final RequestLedger ledger = pair.sends().ledger();
+        private int completed = ledger.retired();
+        private int checksInVain; // since a request completed, or the first was outstanding
+        private boolean failed;
+
+        Check(long interval) {
+            this.interval = interval;
+        }
+
+        @Override
+        @SuppressWarnings("ReferenceEquality") // this one or another
+        public void run() {
+            if (current != this) {
+                return;
+            }
+            if (failed) {
+                finish(); // the device had time to flush
+                return;
+            }
+            timers.after(interval, this); // first: the watchdog survives what fails below
+            if (noteProgress() && checksInVain > CHECKS) {
+                var _ = pair.sends().drained(); // the program may not have polled for so long
+                if (ledger.retired() == completed) {
+                    failed = true;
+                    pair.stall();
+                }
+            }
+        }
+
+        /** Whether requests are outstanding, and none completed since the last check. */
+        private boolean noteProgress() {
+            int now = ledger.retired();
+            boolean none = now == completed;
+            boolean awaits = ledger.awaitsCompletion();
+            checksInVain = !awaits ? 0 : none ? checksInVain + 1 : 1;
+            completed = now;
+            return awaits && none;
+        }
+    }
+
+    /** Ends what a device that stands still has not flushed either. */
+    private void finish() {
+        Stream.of(pair.sendCompletions(), pair.receiveCompletions())
+                .distinct()
+                .forEach(queue -> queue.poller().ownerTasks().runByOwner(() -> finish(queue)));
+    }
+
+    private void finish(CompletionEvents queue) {
+        if (pair.tryAcquire()) {
+            try {
+                var _ = queue.poller().drain(); // what has completed did not stand still
+                pair.finish(queue, 0, SynthesizedStatus.FLUSHED);
+            } finally {
+                pair.release();
+            }
+        }
+    }
+}
