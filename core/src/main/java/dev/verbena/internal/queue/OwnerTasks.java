@@ -56,9 +56,9 @@ public final class OwnerTasks {
      * Runs what other threads have left, all of it; by the owner, which holds no lock of this
      * library. Throws the first exception that came out of it.
      */
-    public boolean runAll() {
+    public void runAll() {
         if (!any) {
-            return false;
+            return;
         }
         any = false; // first: a task that is added meanwhile sets it again
         @Nullable Throwable thrown = null;
@@ -74,7 +74,6 @@ public final class OwnerTasks {
             }
         }
         rethrow(thrown);
-        return true;
     }
 
     /** Throws what a task has thrown, if it has. */

@@ -179,7 +179,7 @@ public final class SendQueue extends QueueLock {
 
     /** Checks flags, that there is a free slot, and that the peer is connected and can do it. */
     PostResult admit(Operation operation, int flags) {
-        if ((int) STATE.getAcquire(this) != CONNECTED) {
+        if (!connected()) {
             return PostResult.NOT_CONNECTED;
         }
         // Before a full queue: an unknown flag is wrong whether there is a slot or not.
@@ -213,7 +213,7 @@ public final class SendQueue extends QueueLock {
      * Checks that the queue is connected to a peer with what a batch needs, and has room for it.
      */
     PostResult admitBatch(int count, boolean invalidates, boolean reads) {
-        if ((int) STATE.getAcquire(this) != CONNECTED) {
+        if (!connected()) {
             return PostResult.NOT_CONNECTED;
         }
         PostResult refusal = checkPeer(invalidates, reads);
@@ -325,13 +325,7 @@ public final class SendQueue extends QueueLock {
     /** Posts what was deferred: a request was refused by an exception before it got here. */
     public void postDeferred() {
         StackReserve.check();
-        if (acquire()) {
-            try {
-                postDeferredHere();
-            } finally {
-                leave();
-            }
-        }
+        var _ = runLocked(this::postDeferredHere);
     }
 
     /** The same, with the lock. Those requests were accepted: their posts have returned. */
@@ -457,24 +451,33 @@ public final class SendQueue extends QueueLock {
      * it posts or polls next.
      */
     public void disconnect() {
+        endByOwner(
+                () -> {
+                    postDeferredHere();
+                    end();
+                });
+    }
+
+    /** Refuses posts from now on, and has the owner do the rest. */
+    private void endByOwner(Runnable rest) {
         StackReserve.check();
         if (isForeign()) {
             end();
-            poller.ownerTasks().add(this::disconnectHere);
-        } else {
-            disconnectHere();
         }
+        poller.ownerTasks().runByOwner(() -> runLocked(rest));
     }
 
-    private void disconnectHere() {
-        if (acquire()) {
-            try {
-                postDeferredHere();
-                end();
-            } finally {
-                leave();
-            }
+    /** Runs something under the lock; false when the queue is closed. */
+    private boolean runLocked(Runnable what) {
+        if (!acquire()) {
+            return false;
         }
+        try {
+            what.run();
+        } finally {
+            leave();
+        }
+        return true;
     }
 
     /**
@@ -484,26 +487,14 @@ public final class SendQueue extends QueueLock {
      * which is ending.)
      */
     public void drain() {
-        StackReserve.check();
-        if (isForeign()) {
-            end();
-            poller.ownerTasks().add(this::drainHere);
-        } else {
-            drainHere();
-        }
-    }
-
-    private void drainHere() {
-        disconnectHere();
-        if (acquire()) {
-            try {
-                if (unsignaled > 0 && ledger.outstanding() > 0) {
-                    postInternal(SendChain.WRITE);
-                }
-            } finally {
-                leave();
-            }
-        }
+        endByOwner(
+                () -> {
+                    postDeferredHere();
+                    end();
+                    if (unsignaled > 0 && ledger.outstanding() > 0) {
+                        postInternal(SendChain.WRITE);
+                    }
+                });
     }
 
     /**
@@ -580,21 +571,17 @@ public final class SendQueue extends QueueLock {
 
     /** Has the device flush what is outstanding; false when the queue is closed. */
     private boolean flush() {
-        if (!acquire()) {
-            return false;
-        }
-        try {
-            postDeferredHere();
-            end();
-            if (ledger.outstanding() > 0) {
-                modifyToError.run();
-                // The last requests may be silent and unsignaled. In the error state this one is
-                // flushed behind them, and shows that all before it have been reported.
-                postInternal(SendChain.SEND);
-            }
-        } finally {
-            leave();
-        }
-        return true;
+        return runLocked(
+                () -> {
+                    postDeferredHere();
+                    end();
+                    if (ledger.outstanding() > 0) {
+                        modifyToError.run();
+                        // The last requests may be silent and unsignaled. In the error state this
+                        // one is flushed behind them, and shows that all before it have been
+                        // reported.
+                        postInternal(SendChain.SEND);
+                    }
+                });
     }
 }
