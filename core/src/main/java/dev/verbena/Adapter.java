@@ -480,9 +480,9 @@ public final class Adapter extends NativeObject {
         return device.context();
     }
 
-    /** For a new queue pair, because it starts the event thread. */
+    /** For a new queue pair or completion queue, because it starts the event thread. */
     QueueDevice queueDevice() {
-        return new QueueDevice(name(), control(), provider(), context(), events());
+        return new QueueDevice(name(), control(), provider(), context(), events(), sharedQueues);
     }
 
     Provider provider() {

@@ -185,9 +185,7 @@ public final class CompletionQueue extends NativeObject {
     final class Events extends CompletionEvents {
         Events(@Nullable Thread owner) {
             super(
-                    adapter.context(),
-                    adapter.provider(),
-                    adapter.sharedQueues(),
+                    adapter.queueDevice(),
                     address,
                     SendQueue.DEPTH_FACTOR * depth,
                     owner,

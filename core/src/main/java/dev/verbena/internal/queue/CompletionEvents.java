@@ -3,8 +3,6 @@ package dev.verbena.internal.queue;
 import dev.verbena.NotifyType;
 import dev.verbena.PostResult;
 import dev.verbena.Status;
-import dev.verbena.VerbenaException;
-import dev.verbena.internal.verbs.Provider;
 import dev.verbena.internal.verbs.VerbsContext;
 import dev.verbena.internal.verbs.WorkCompletions;
 
@@ -56,20 +54,17 @@ public class CompletionEvents implements EventChannel.Member, CompletionPoller.L
      * @param calledBack whether each arm that fired gets a callback
      */
     public CompletionEvents(
-            VerbsContext context,
-            Provider provider,
-            SharedQueues sharedQueues,
+            QueueDevice device,
             long queue,
             int depth,
             @Nullable Thread owner,
             EventChannel<?>.Entry entry,
             boolean calledBack) {
-        this.context = context;
+        this.context = device.context();
         this.queue = queue;
         this.entry = entry;
         this.calledBack = calledBack;
-        this.poller =
-                new CompletionPoller(context, provider, sharedQueues, queue, depth, owner, this);
+        this.poller = new CompletionPoller(device, queue, depth, owner, this);
     }
 
     /** Polls the queue. */
@@ -85,20 +80,6 @@ public class CompletionEvents implements EventChannel.Member, CompletionPoller.L
     /** The queue pairs that report here. */
     public CopyOnWriteArrayList<NativeQueuePair> queuePairs() {
         return queuePairs;
-    }
-
-    /** Takes a slot for a queue of a queue pair: see {@link CompletionPoller#reserve}. */
-    long reserve(boolean receive) {
-        long slot = poller.reserve(receive);
-        if (slot == CompletionPoller.NO_SLOT) {
-            throw new VerbenaException(
-                    Status.INSUFFICIENT_RESOURCES,
-                    "A completion queue serves at most 65536 send and receive queues: create another one");
-        }
-        if (slot == CompletionPoller.CLOSED) {
-            throw new IllegalStateException("The completion queue is closed");
-        }
-        return slot;
     }
 
     /**

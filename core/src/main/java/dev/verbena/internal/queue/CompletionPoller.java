@@ -1,6 +1,8 @@
 package dev.verbena.internal.queue;
 
 import dev.verbena.OperationType;
+import dev.verbena.Status;
+import dev.verbena.VerbenaException;
 import dev.verbena.internal.verbs.Provider;
 import dev.verbena.internal.verbs.SendChains;
 import dev.verbena.internal.verbs.VerbsContext;
@@ -19,11 +21,8 @@ import org.jspecify.annotations.Nullable;
  * delivered first.
  */
 public final class CompletionPoller {
-    /** What {@link #reserve} returns when all slots are taken. */
-    public static final long NO_SLOT = -1;
-
-    /** What {@link #reserve} returns when the completion queue is closed. */
-    public static final long CLOSED = -2;
+    /** No slot: {@link #reserve} returns others. */
+    static final long NO_SLOT = -1;
 
     private static final int BATCH = 64;
 
@@ -71,16 +70,14 @@ public final class CompletionPoller {
      * @param owner the thread that the queue is confined to, or null
      */
     public CompletionPoller(
-            VerbsContext context,
-            Provider provider,
-            SharedQueues sharedQueues,
+            QueueDevice device,
             long address,
             int depth,
             @Nullable Thread owner,
             Listener listener) {
-        this.context = context;
-        this.provider = provider;
-        this.sharedQueues = sharedQueues;
+        this.context = device.context();
+        this.provider = device.provider();
+        this.sharedQueues = device.sharedQueues();
         this.address = address;
         this.listener = listener;
         this.lock = new QueueLock(owner);
@@ -95,17 +92,22 @@ public final class CompletionPoller {
     /**
      * Takes a slot for one queue. Until {@link #enter}, completions of it are dropped.
      *
-     * @return the upper half of its requests' {@link WorkId}, or {@link #NO_SLOT}, or {@link
-     *     #CLOSED}
+     * @return the upper half of its requests' {@link WorkId}
      */
     public long reserve(boolean receive) {
         if (!lock.acquire()) {
-            return CLOSED;
+            throw new IllegalStateException("The completion queue is closed");
         }
         try {
+            int queues = registry.capacity() + 1;
+            synthesis.ensureCapacity(queues);
+            delivery.ensureCapacity(queues);
             long queue = registry.reserve(receive);
-            synthesis.ensureCapacity(registry.capacity());
-            delivery.ensureCapacity(registry.capacity());
+            if (queue == NO_SLOT) {
+                throw new VerbenaException(
+                        Status.INSUFFICIENT_RESOURCES,
+                        "A completion queue serves at most 65536 send and receive queues: create another one");
+            }
             return queue;
         } finally {
             lock.release();

@@ -97,9 +97,9 @@ public abstract class NativeQueuePair extends Endpoint {
         long receive = CompletionPoller.NO_SLOT;
         long made = 0;
         try {
-            send = sendCompletions.reserve(false);
+            send = sendCompletions.poller().reserve(false);
             this.sendSlot = send;
-            receive = receiveCompletions.reserve(true);
+            receive = receiveCompletions.poller().reserve(true);
             this.receiveSlot = receive;
             int interval = SendQueue.interval(limits.initiatorDepth());
             made = create(sharedReceives, interval);

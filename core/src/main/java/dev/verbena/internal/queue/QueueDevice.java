@@ -5,10 +5,11 @@ import dev.verbena.internal.verbs.DeviceControl;
 import dev.verbena.internal.verbs.Provider;
 import dev.verbena.internal.verbs.VerbsContext;
 
-/** An opened device, as its queue pairs use it. */
+/** An opened device, as its queues use it. */
 public record QueueDevice(
         String name,
         DeviceControl control,
         Provider provider,
         VerbsContext context,
-        AdapterEvents events) {}
+        AdapterEvents events,
+        SharedQueues sharedQueues) {}

@@ -23,7 +23,8 @@ final class QueueRegistry {
     /**
      * Takes a slot. Until {@link #enter}, completions of it are dropped.
      *
-     * @return what {@link WorkId#queue} returned, or -1 when all slots are taken
+     * @return what {@link WorkId#queue} returned, or {@link CompletionPoller#NO_SLOT} when all are
+     *     taken
      */
     long reserve(boolean receive) {
         int slot = 0;
@@ -31,7 +32,7 @@ final class QueueRegistry {
             slot++;
         }
         if (slot == WorkId.SLOTS) {
-            return -1;
+            return CompletionPoller.NO_SLOT;
         }
         if (slot == taken.length) {
             taken = Arrays.copyOf(taken, 2 * slot);

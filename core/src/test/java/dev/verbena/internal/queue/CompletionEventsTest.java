@@ -9,7 +9,6 @@ import dev.verbena.Status;
 import dev.verbena.internal.verbs.Descriptors;
 import dev.verbena.internal.verbs.EventWait;
 import dev.verbena.internal.verbs.FakeDevice;
-import dev.verbena.internal.verbs.Provider;
 
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Nested;
@@ -40,17 +39,9 @@ class CompletionEventsTest {
 
     private void make(int vendor, boolean calledBack) {
         device.vendorId = vendor;
-        Provider provider = Provider.of(vendor, 0);
         events =
                 new CompletionEvents(
-                        device.open(),
-                        provider,
-                        new SharedQueues(),
-                        queue,
-                        16,
-                        owner[0],
-                        entry,
-                        calledBack);
+                        QueueDevices.of(device), queue, 16, owner[0], entry, calledBack);
         poller = events.poller();
         entry.enter(events);
         Endpoint endpoint = new Endpoint(new WindowTable());

@@ -4,7 +4,6 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.verbena.OperationType;
 import dev.verbena.internal.verbs.FakeDevice;
-import dev.verbena.internal.verbs.Provider;
 
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Nested;
@@ -32,14 +31,7 @@ class FullStoreTest {
     private Runnable onDeath = () -> deaths.add("dead");
 
     private final CompletionPoller poller =
-            new CompletionPoller(
-                    device.open(),
-                    Provider.of(0, 0),
-                    new SharedQueues(),
-                    address,
-                    STORE,
-                    null,
-                    new Unheard());
+            new CompletionPoller(QueueDevices.of(device), address, STORE, null, new Unheard());
     private final Endpoint endpoint =
             new Endpoint(new WindowTable()) {
                 @Override

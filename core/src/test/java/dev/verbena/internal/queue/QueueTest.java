@@ -1,10 +1,10 @@
 package dev.verbena.internal.queue;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.verbena.OperationType;
 import dev.verbena.internal.verbs.FakeDevice;
-import dev.verbena.internal.verbs.Provider;
 
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -108,13 +108,7 @@ class QueueTest {
     private static CompletionPoller poller(
             FakeDevice device, Thread owner, CompletionPoller.Listener listener) {
         return new CompletionPoller(
-                device.open(),
-                Provider.of(0, 0),
-                new SharedQueues(),
-                device.createCq(1, 0, 0, 0),
-                1,
-                owner,
-                listener);
+                QueueDevices.of(device), device.createCq(1, 0, 0, 0), 1, owner, listener);
     }
 
     @Test
@@ -156,12 +150,12 @@ class QueueTest {
         for (int i = 0; i < WorkId.SLOTS; i++) {
             assertThat(WorkId.slot(poller.reserve(i % 2 == 0))).isEqualTo(i);
         }
-        assertThat(poller.reserve(false)).isEqualTo(CompletionPoller.NO_SLOT);
+        assertThatThrownBy(() -> poller.reserve(false)).hasMessageContaining("at most 65536");
         long again = WorkId.queue(5, 1, false);
         poller.release(again);
         assertThat(WorkId.slot(poller.reserve(false))).isEqualTo(5);
         poller.close();
-        assertThat(poller.reserve(false)).isEqualTo(CompletionPoller.CLOSED);
+        assertThatThrownBy(() -> poller.reserve(false)).hasMessageContaining("closed");
         assertThat(poller.poll(new CompletionRecords(1))).isFalse();
         assertThat(poller.drain()).isFalse();
         assertThat(poller.waiting(-1)).isFalse();

@@ -36,9 +36,7 @@ class SendQueueExhaustionTest {
                     0, completions, completions, 0, new QueuePairShape(2 * DEPTH, 1, 1, 1, 0));
     private final CompletionPoller poller =
             new CompletionPoller(
-                    verbs,
-                    Provider.of(0, 0),
-                    new SharedQueues(),
+                    QueueDevices.of(device),
                     completions,
                     2 * DEPTH,
                     Thread.currentThread(),
