@@ -1,6 +1,7 @@
 package dev.verbena;
 
 import dev.verbena.internal.events.FlightRecording;
+import dev.verbena.internal.queue.Domain;
 import dev.verbena.internal.queue.Endpoint;
 import dev.verbena.internal.queue.NativeQueuePair;
 import dev.verbena.internal.queue.Window;
@@ -73,7 +74,7 @@ public final class MemoryWindow extends NativeObject {
     MemoryWindow(ProtectionDomain domain) {
         super(domain);
         this.domain = domain;
-        this.window = new Window(domain.handle(), new Natives());
+        this.window = new Natives(domain.handle());
         this.former = teardown();
         this.control = domain.adapter().control();
         try {
@@ -200,22 +201,26 @@ public final class MemoryWindow extends NativeObject {
     }
 
     /** The operations on native windows that a bind needs. */
-    private final class Natives implements Window.Natives {
+    private final class Natives extends Window {
+        Natives(Domain domain) {
+            super(domain);
+        }
+
         @Override
-        public int prepare() {
+        protected int prepare() {
             freeRetired();
-            if (window.wornOut()) {
+            if (wornOut()) {
                 int error = (int) renew();
                 if (error < 0) {
                     return -error;
                 }
             }
-            control.setWindowKey(window.address(), window.token());
+            control.setWindowKey(address(), token());
             return 0;
         }
 
         @Override
-        public void freeFormer() {
+        protected void freeFormer() {
             freeRetired();
         }
     }

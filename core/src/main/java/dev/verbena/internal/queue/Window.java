@@ -10,7 +10,7 @@ import org.jspecify.annotations.Nullable;
  * <p>Guarded by the lock of its {@link WindowTable}.
  */
 @SuppressWarnings("NonAtomicVolatileUpdate") // changed under the lock, only read without it
-public final class Window {
+public abstract class Window {
     /**
      * A token's low 8 bits count binds; after 256 of them a stale token would fit again, so a
      * window is made anew before that.
@@ -26,38 +26,24 @@ public final class Window {
     private volatile int posted; // requests that name it: so many were accepted,
     private volatile int retired; // and so many of them have ended
 
-    /** The native windows of a window, which the public object allocates and frees. */
-    public interface Natives {
-        /**
-         * Makes ready for a bind: allocates a new native window where that is needed.
-         *
-         * @return 0, or a positive errno
-         */
-        int prepare();
-
-        /** Frees the native windows that it had before, and that no request names any more. */
-        void freeFormer();
-    }
-
     private final Domain domain;
-    private final Natives natives;
+
+    /** Makes a window that has no native one yet. */
+    protected Window(Domain domain) {
+        this.domain = domain;
+    }
 
     /**
-     * Makes a window that has no native one yet.
-     *
-     * @param domain its protection domain
+     * Makes ready for a bind: allocates a new native window where that is needed. Returns 0, or a
+     * positive errno.
      */
-    public Window(Domain domain, Natives natives) {
-        this.domain = domain;
-        this.natives = natives;
-    }
+    protected abstract int prepare();
+
+    /** Frees the native windows that it had before, and that no request names any more. */
+    protected abstract void freeFormer();
 
     Domain domain() {
         return domain;
-    }
-
-    int prepare() {
-        return natives.prepare();
     }
 
     void renew(long address, int token) {
@@ -66,20 +52,12 @@ public final class Window {
         this.generation = 0;
     }
 
-    /**
-     * The native window.
-     *
-     * @return the address of the {@code ibv_mw}, or 0 when it has none
-     */
+    /** The address of the {@code ibv_mw}, or 0 when it has none. */
     public long address() {
         return address;
     }
 
-    /**
-     * The token that the peer uses.
-     *
-     * @return as of the last bind that was accepted
-     */
+    /** The token that the peer uses, as of the last bind that was accepted. */
     public int token() {
         return token;
     }
@@ -89,20 +67,12 @@ public final class Window {
         return bound;
     }
 
-    /**
-     * Whether its tokens are used up, so that a stale one would fit again.
-     *
-     * @return true when the next bind needs a new native window
-     */
+    /** Whether its tokens are used up: the next bind needs a new native window. */
     public boolean wornOut() {
         return address == 0 || generation == GENERATIONS;
     }
 
-    /**
-     * Whether no request that names it is outstanding.
-     *
-     * @return true when all that were accepted have ended
-     */
+    /** Whether no request that names it is outstanding. */
     public boolean idle() {
         return posted == retired;
     }
@@ -112,29 +82,17 @@ public final class Window {
         return posted;
     }
 
-    /**
-     * Whether so many of them have ended.
-     *
-     * @return true when all that were accepted before have ended
-     */
+    /** Whether so many of them have ended. */
     public boolean hasRetired(int count) {
         return retired - count >= 0;
     }
 
-    /**
-     * On which queue pair requests that name it are or were posted.
-     *
-     * @return the last one, or null
-     */
+    /** The queue pair on which requests that name it were posted last; null when there is none. */
     public @Nullable Endpoint queue() {
         return queue;
     }
 
-    /**
-     * The token that the next bind gives it: {@code ibv_inc_rkey}.
-     *
-     * @return the same upper 24 bits, the next lower 8
-     */
+    /** The token that the next bind gives it, as by {@code ibv_inc_rkey}: the next lower 8 bits. */
     public int nextToken() {
         return token & ~0xFF | token + 1 & 0xFF;
     }
@@ -178,11 +136,6 @@ public final class Window {
         address = 0;
         queue = null;
         retired = posted; // nothing that names it can end any more
-    }
-
-    /** Frees the native windows it had before that one, once its queue pair is gone. */
-    public void freeFormer() {
-        natives.freeFormer();
     }
 
     /** A queue pair is about to bind it: until then it is not another's to lose. */

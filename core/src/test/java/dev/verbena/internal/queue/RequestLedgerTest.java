@@ -380,17 +380,15 @@ class RequestLedgerTest {
     class ThatNamesAWindow {
         private final RequestLedger ledger = ledger(8, 4);
         private final Window window =
-                new Window(
-                        new Domain(1),
-                        new Window.Natives() {
-                            @Override
-                            public int prepare() {
-                                return 0;
-                            }
+                new Window(new Domain(1)) {
+                    @Override
+                    protected int prepare() {
+                        return 0;
+                    }
 
-                            @Override
-                            public void freeFormer() {}
-                        });
+                    @Override
+                    protected void freeFormer() {}
+                };
 
         private int bind(boolean silent) {
             ledger.add(window, 7, OperationType.BIND, silent, !silent);

@@ -168,17 +168,15 @@ class SendRulesTest {
         private final Window window = window(DOMAIN);
 
         private static Window window(Domain domain) {
-            return new Window(
-                    domain,
-                    new Window.Natives() {
-                        @Override
-                        public int prepare() {
-                            return 0;
-                        }
+            return new Window(domain) {
+                @Override
+                protected int prepare() {
+                    return 0;
+                }
 
-                        @Override
-                        public void freeFormer() {}
-                    });
+                @Override
+                protected void freeFormer() {}
+            };
         }
 
         private PostResult check(RegisteredMemory of, long offset, long length, int flags) {

@@ -22,19 +22,17 @@ class WindowTableTest {
 
     private Window window(int token) {
         Window window =
-                new Window(
-                        domain,
-                        new Window.Natives() {
-                            @Override
-                            public int prepare() {
-                                return 12;
-                            }
+                new Window(domain) {
+                    @Override
+                    protected int prepare() {
+                        return 12;
+                    }
 
-                            @Override
-                            public void freeFormer() {
-                                freed.add("former");
-                            }
-                        });
+                    @Override
+                    protected void freeFormer() {
+                        freed.add("former");
+                    }
+                };
         table.add(window);
         assertThat(table.renew(window, 0x1000, token)).isZero();
         return window;
