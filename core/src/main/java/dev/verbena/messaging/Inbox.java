@@ -48,9 +48,6 @@ final class Inbox {
         boolean toHandler = false;
         lock.lock();
         try {
-            if (!channel.reason.takesCompletions()) {
-                return;
-            }
             long first = Frame.first(frame.buffer());
             long second = Frame.second(frame.buffer());
             String wrong = wrong(frame, first, second);

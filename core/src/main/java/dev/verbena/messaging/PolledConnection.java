@@ -6,6 +6,7 @@ import dev.verbena.Completions;
 import dev.verbena.ConnectionData;
 import dev.verbena.ConnectionOptions;
 import dev.verbena.Connector;
+import dev.verbena.OperationType;
 import dev.verbena.QueuePair;
 import dev.verbena.QueuePairLimits;
 import dev.verbena.Status;
@@ -237,20 +238,21 @@ abstract sealed class PolledConnection<C> implements AutoCloseable
 
     private void completed(Completions from, int index) {
         Status status = from.status(index);
-        boolean taken = reason.takesCompletions();
+        OperationType type = from.type(index);
         int slot = (int) from.context(index);
-        switch (from.type(index)) {
+        boolean taken = reason.takesCompletions(); // else the end calls its callback
+        switch (type) {
             case RECEIVE, RECEIVE_AND_INVALIDATE, RECEIVE_OF_WRITE -> {
                 if (taken && status.isSuccess()) {
                     RawMessage message = receives.message(slot);
-                    message.arrived(from, index);
+                    message.arrived(type, from, index);
                     received(message);
                     return;
                 }
                 receives.giveBack(slot);
             }
             default -> {
-                if (status.isSuccess()) { // silent requests have no completion like this
+                if (taken && status.isSuccess()) { // silent requests have no completion like this
                     requestEndedIn(slot);
                     return;
                 }
@@ -266,9 +268,6 @@ abstract sealed class PolledConnection<C> implements AutoCloseable
         Object attachment;
         lock.lock();
         try {
-            if (!reason.takesCompletions()) {
-                return; // the end calls it
-            }
             callback = requests.callback(slot);
             attachment = requests.attachment(slot);
             requests.ended(slot);

@@ -29,8 +29,7 @@ public final class RawMessage {
     }
 
     /** By the poller, before the handler gets it. */
-    void arrived(Completions from, int index) {
-        OperationType type = from.type(index);
+    void arrived(OperationType type, Completions from, int index) {
         length = (int) from.bytes(index);
         invalidated = type == OperationType.RECEIVE_AND_INVALIDATE;
         immediate = from.hasImmediate(index);
