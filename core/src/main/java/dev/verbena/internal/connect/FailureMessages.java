@@ -47,6 +47,19 @@ public final class FailureMessages {
                                             device,
                                             device));
             case ADDRESS_ERROR -> unresolved(event.status(), peer, device);
+            case ROUTE_ERROR ->
+                    new VerbenaException(
+                            Status.HOST_UNREACHABLE,
+                            "There is no RDMA path to %s (%s); on InfiniBand the subnet manager knows them (sminfo)"
+                                    .formatted(peer, Errno.describe(Math.abs(event.status()))));
+            case UNREACHABLE ->
+                    new VerbenaException(
+                            Status.IO_TIMEOUT,
+                            (state == ConnectionState.CONNECTING
+                                            ? "%s does not answer: is the host up, and does a firewall let UDP port 4791 (RoCE) through?"
+                                            : "%s did not establish the connection after it was accepted")
+                                    .formatted(peer));
+            case REJECTED -> rejected(event.status(), state, peer);
             case DEVICE_REMOVED -> deviceRemoved(device);
             case ADDRESS_CHANGED ->
                     new VerbenaException(
@@ -59,7 +72,7 @@ public final class FailureMessages {
                                     Status.IO_TIMEOUT,
                                     "%s did not confirm the end of the connection".formatted(peer))
                             : brokeOff(peer);
-            default -> failed(event, state, peer);
+            default -> brokeOff(peer);
         };
     }
 
@@ -101,33 +114,6 @@ public final class FailureMessages {
                                 }));
     }
 
-    private static VerbenaException failed(
-            ConnectionEvent event, ConnectionState state, @Nullable InetSocketAddress peer) {
-        boolean connecting = state == ConnectionState.CONNECTING;
-        return switch (event.kind()) {
-            case ROUTE_ERROR ->
-                    new VerbenaException(
-                            Status.HOST_UNREACHABLE,
-                            "There is no RDMA path to %s (%s); on InfiniBand the subnet manager knows them (sminfo)"
-                                    .formatted(peer, Errno.describe(Math.abs(event.status()))));
-            case UNREACHABLE ->
-                    new VerbenaException(
-                            Status.IO_TIMEOUT,
-                            connecting
-                                    ? "%s does not answer: is the host up, and does a firewall let UDP port 4791 (RoCE) through?"
-                                            .formatted(peer)
-                                    : "%s did not establish the connection after it was accepted"
-                                            .formatted(peer));
-            case REJECTED -> rejected(event, peer, connecting, accepted(state));
-            default -> brokeOff(peer);
-        };
-    }
-
-    private static boolean accepted(ConnectionState state) {
-        return state == ConnectionState.ACCEPTED_BY_PEER
-                || state == ConnectionState.ACCEPTANCE_LOST;
-    }
-
     private static VerbenaException brokeOff(@Nullable InetSocketAddress peer) {
         return new VerbenaException(
                 Status.CONNECTION_ABORTED,
@@ -135,26 +121,23 @@ public final class FailureMessages {
     }
 
     private static VerbenaException rejected(
-            ConnectionEvent event,
-            @Nullable InetSocketAddress peer,
-            boolean connecting,
-            boolean accepted) {
-        if (accepted) {
+            int reason, ConnectionState state, @Nullable InetSocketAddress peer) {
+        if (state != ConnectionState.CONNECTING) {
+            String how =
+                    switch (state) {
+                        case ACCEPTED_BY_PEER, ACCEPTANCE_LOST ->
+                                "accepted, and gave up before this side had completed the connection";
+                        default ->
+                                reason == ConnectionEvent.REJECTED_TIMEOUT
+                                        ? "gave up waiting"
+                                        : "refused after it had been accepted (reason %d)"
+                                                .formatted(reason);
+                    };
             return new VerbenaException(
-                    Status.CONNECTION_ABORTED,
-                    "%s accepted, and gave up before this side had completed the connection"
-                            .formatted(peer));
-        }
-        if (!connecting) {
-            return new VerbenaException(
-                    Status.CONNECTION_ABORTED,
-                    event.status() == ConnectionEvent.REJECTED_TIMEOUT
-                            ? "%s gave up waiting".formatted(peer)
-                            : "%s refused after it had been accepted (reason %d)"
-                                    .formatted(peer, event.status()));
+                    Status.CONNECTION_ABORTED, "%s %s".formatted(peer, how));
         }
         String why =
-                switch (event.status()) {
+                switch (reason) {
                     case ConnectionEvent.REJECTED_BY_PROGRAM, -Errno.ECONNREFUSED ->
                             "its program rejected it; connectionData() has the private data of the rejection";
                     case ConnectionEvent.REJECTED_NO_LISTENER ->
@@ -163,7 +146,7 @@ public final class FailureMessages {
                             "it still knows an older connection of this queue pair: try again";
                     case ConnectionEvent.REJECTED_TIMEOUT -> "it gave up waiting";
                     default ->
-                            "reason %d of the InfiniBand specification".formatted(event.status());
+                            "reason %d of the InfiniBand specification".formatted(reason);
                 };
         return new VerbenaException(
                 Status.CONNECTION_REFUSED, "%s refused the connection: %s".formatted(peer, why));
