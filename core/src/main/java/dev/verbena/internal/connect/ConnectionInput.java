@@ -15,19 +15,7 @@ public sealed interface ConnectionInput {
     ConnectionTrigger trigger();
 
     /** A call of this side, for {@link ConnectionStateMachine#call}. */
-    sealed interface Call extends ConnectionInput {
-        @Override
-        default ConnectionTrigger trigger() {
-            return switch (this) {
-                case Connect _ -> ConnectionTrigger.CONNECT;
-                case Complete _ -> ConnectionTrigger.COMPLETE_CONNECT;
-                case Accept _ -> ConnectionTrigger.ACCEPT;
-                case Reject _ -> ConnectionTrigger.REJECT;
-                case Disconnect _ -> ConnectionTrigger.DISCONNECT;
-                case Close _ -> ConnectionTrigger.CLOSE;
-            };
-        }
-    }
+    sealed interface Call extends ConnectionInput {}
 
     /**
      * Asks a peer for a connection. The step ends when the peer has accepted.
@@ -44,7 +32,12 @@ public sealed interface ConnectionInput {
             InetSocketAddress peer,
             PrivateData data,
             Duration timeout)
-            implements Call {}
+            implements Call {
+        @Override
+        public ConnectionTrigger trigger() {
+            return ConnectionTrigger.CONNECT;
+        }
+    }
 
     /**
      * Establishes a connection that the peer has accepted.
@@ -52,7 +45,12 @@ public sealed interface ConnectionInput {
      * @param assumeInvalidatable whether the peer's tokens may be invalidated although it did not
      *     say so
      */
-    record Complete(boolean assumeInvalidatable) implements Call {}
+    record Complete(boolean assumeInvalidatable) implements Call {
+        @Override
+        public ConnectionTrigger trigger() {
+            return ConnectionTrigger.COMPLETE_CONNECT;
+        }
+    }
 
     /**
      * Accepts a request. The step ends when the peer has completed the connection.
@@ -65,23 +63,43 @@ public sealed interface ConnectionInput {
             PrivateData data,
             boolean assumeInvalidatable,
             Duration timeout)
-            implements Call {}
+            implements Call {
+        @Override
+        public ConnectionTrigger trigger() {
+            return ConnectionTrigger.ACCEPT;
+        }
+    }
 
     /** Rejects a request, or a peer that has accepted. */
-    record Reject(PrivateData data) implements Call {}
+    record Reject(PrivateData data) implements Call {
+        @Override
+        public ConnectionTrigger trigger() {
+            return ConnectionTrigger.REJECT;
+        }
+    }
 
     /**
      * Ends the connection: waits for outstanding requests, for half of the timeout at most, cancels
      * the rest, and calls rdma_disconnect. The step ends when the peer has confirmed.
      */
-    record Disconnect(Duration timeout) implements Call {}
+    record Disconnect(Duration timeout) implements Call {
+        @Override
+        public ConnectionTrigger trigger() {
+            return ConnectionTrigger.DISCONNECT;
+        }
+    }
 
     /**
      * Ends everything. A request or an acceptance is refused; a connection is disconnected.
      *
      * @param whenClosed run once, when everything is released
      */
-    record Close(Runnable whenClosed) implements Call {}
+    record Close(Runnable whenClosed) implements Call {
+        @Override
+        public ConnectionTrigger trigger() {
+            return ConnectionTrigger.CLOSE;
+        }
+    }
 
     /** An event of rdma_cm. */
     record Event(ConnectionTrigger trigger, ConnectionEvent event) implements ConnectionInput {}
