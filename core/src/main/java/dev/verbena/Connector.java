@@ -56,7 +56,7 @@ import java.util.function.Supplier;
 public final class Connector extends NativeObject {
     private final Adapter adapter;
     private final ConnectionStateMachine connection;
-    private volatile @Nullable ConnectionEnd handle; // of the last attempt
+    private volatile @Nullable ConnectionHandle handle; // of the last attempt
     private volatile @Nullable VerbenaException expired; // why the request was not answered in time
 
     /** Creates a connector for the connecting side. */
@@ -89,7 +89,7 @@ public final class Connector extends NativeObject {
                         .closeReason()
                         .thenAccept(
                                 reason -> {
-                                    ConnectionEnd ended = handle;
+                                    ConnectionHandle ended = handle;
                                     if (ended != null) {
                                         ended.ended(reason);
                                     }
@@ -204,11 +204,11 @@ public final class Connector extends NativeObject {
         Iterator<@Nullable InetSocketAddress> sources =
                 Addresses.sources(adapter.portTable(), local, peer);
         SharedEndpoint.Use use = endpoint == null ? SharedEndpoint.NO_USE : endpoint.use(peer);
-        ConnectionEnd claimed;
+        ConnectionHandle claimed;
         try {
             claimed = queuePair.claim(adapter, options, use);
         } catch (Throwable t) {
-            use.end();
+            use.release();
             throw t;
         }
         return attempt(
@@ -228,11 +228,11 @@ public final class Connector extends NativeObject {
     @SuppressWarnings("ReferenceEquality") // the same handle
     private CompletableFuture<Void> attempt(
             String side,
-            ConnectionEnd claimed,
+            ConnectionHandle claimed,
             @Nullable InetSocketAddress peer,
             ConnectionInput.Call call) {
         claimed.towards(peer);
-        ConnectionEnd before = handle;
+        ConnectionHandle before = handle;
         handle = claimed; // the connection's steps may use it before the call returns
         try {
             return claimed.watched(side, connection.call(call));
@@ -311,7 +311,7 @@ public final class Connector extends NativeObject {
 
     private CompletableFuture<Void> beginAccept(QueuePair queuePair, ConnectionOptions options) {
         ensureAnswerable();
-        ConnectionEnd claimed = queuePair.claim(adapter, options, SharedEndpoint.NO_USE);
+        ConnectionHandle claimed = queuePair.claim(adapter, options, SharedEndpoint.NO_USE);
         return attempt(
                 "accept",
                 claimed,
@@ -506,7 +506,7 @@ public final class Connector extends NativeObject {
      */
     private void awaitOnce(CompletableFuture<Void> step)
             throws InterruptedException, ExecutionException {
-        ConnectionEnd confined = handle;
+        ConnectionHandle confined = handle;
         if (confined != null && confined.confinedHere()) {
             while (!step.isDone() && confined.serve()) {
                 try {

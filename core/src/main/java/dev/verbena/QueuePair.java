@@ -376,11 +376,12 @@ public final class QueuePair extends NativeObject implements SendRequests {
     }
 
     /**
-     * Takes this queue pair for a connector, which gives it back by {@link ConnectionEnd#release}.
+     * Takes this queue pair for a connector, which gives it back by {@link
+     * ConnectionHandle#release}.
      *
      * @throws VerbenaException when it is or was connected, or flushed
      */
-    ConnectionEnd claim(Adapter of, ConnectionOptions options, SharedEndpoint.Use use) {
+    ConnectionHandle claim(Adapter of, ConnectionOptions options, SharedEndpoint.Use use) {
         if (of != adapter) {
             throw new VerbenaException(
                     Status.INVALID_PARAMETER_MIX,
@@ -395,7 +396,7 @@ public final class QueuePair extends NativeObject implements SendRequests {
                     this
                             + " is connected, or was connected or flushed. A queue pair serves one connection: create another");
         }
-        return new ConnectionEnd(handle, options, use);
+        return new ConnectionHandle(handle, options, use);
     }
 
     // ---- receives, windows and the flush

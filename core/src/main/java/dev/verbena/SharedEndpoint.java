@@ -21,7 +21,7 @@ import java.util.concurrent.ConcurrentHashMap;
 public final class SharedEndpoint extends NativeObject {
     /** One connector's use of this endpoint, from its connect until its queue pair is released. */
     interface Use {
-        void end();
+        void release();
     }
 
     static final Use NO_USE = () -> {};

@@ -397,14 +397,14 @@ final class ConnectionActions {
     // ---- actions when the connection ends from elsewhere
 
     private void reportPeerDisconnect() {
-        queuePair().shut();
+        queuePair().refusePosts();
         identifier().disconnect(); // confirms
         closeReason.complete(CloseReason.PEER);
     }
 
     private void reportFailedRequest(Outcome outcome) {
         boolean flushed = !queuePair().usable(); // requests failed because of that
-        queuePair().shut();
+        queuePair().refusePosts();
         identifier().disconnect(); // the peer may still be there
         CloseReason how = flushed ? CloseReason.LOCAL : CloseReason.REQUEST_FAILED;
         outcome.later(() -> closeReason.complete(how));

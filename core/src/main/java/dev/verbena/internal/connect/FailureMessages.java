@@ -133,8 +133,7 @@ public final class FailureMessages {
                                         : "refused after it had been accepted (reason %d)"
                                                 .formatted(reason);
                     };
-            return new VerbenaException(
-                    Status.CONNECTION_ABORTED, "%s %s".formatted(peer, how));
+            return new VerbenaException(Status.CONNECTION_ABORTED, "%s %s".formatted(peer, how));
         }
         String why =
                 switch (reason) {
@@ -145,8 +144,7 @@ public final class FailureMessages {
                     case ConnectionEvent.REJECTED_STALE ->
                             "it still knows an older connection of this queue pair: try again";
                     case ConnectionEvent.REJECTED_TIMEOUT -> "it gave up waiting";
-                    default ->
-                            "reason %d of the InfiniBand specification".formatted(reason);
+                    default -> "reason %d of the InfiniBand specification".formatted(reason);
                 };
         return new VerbenaException(
                 Status.CONNECTION_REFUSED, "%s refused the connection: %s".formatted(peer, why));

@@ -92,7 +92,7 @@ public abstract class QueuePairHandle {
     public abstract boolean open(boolean peerInvalidatable, Runnable onFailure);
 
     /** Refuses posts from now on; outstanding requests go on. */
-    public abstract void shut();
+    public abstract void refusePosts();
 
     /** Refuses posts, and has the device signal what {@link #drained} waits for. */
     public abstract void drain();

@@ -533,7 +533,7 @@ class ConnectionTableTest {
         }
 
         @Override
-        public void shut() {
+        public void refusePosts() {
             shut = true;
             log("shut");
         }

@@ -17,7 +17,7 @@ import java.util.concurrent.atomic.AtomicBoolean;
  * What a connector does with its queue pair, from the call that names it to {@link #release}. Holds
  * the queue pair meanwhile.
  */
-final class ConnectionEnd extends QueuePairHandle {
+final class ConnectionHandle extends QueuePairHandle {
     private static final int MOST_READS = 255; // the connection manager's messages have a byte
     private static final int MOST_RETRIES = 6; // 7, which others say, never ends on rxe
     private static final int NOT_ASKED_FOR = -1;
@@ -31,7 +31,8 @@ final class ConnectionEnd extends QueuePairHandle {
     private volatile boolean opened;
 
     /** For a queue pair that is held, and reserved for this connection. */
-    ConnectionEnd(QueuePair.Handle queuePair, ConnectionOptions options, SharedEndpoint.Use use) {
+    ConnectionHandle(
+            QueuePair.Handle queuePair, ConnectionOptions options, SharedEndpoint.Use use) {
         this.queuePair = queuePair;
         this.options = options;
         this.use = use;
@@ -149,7 +150,7 @@ final class ConnectionEnd extends QueuePairHandle {
     }
 
     @Override
-    public void shut() {
+    public void refusePosts() {
         queuePair.sends().disconnect();
     }
 
@@ -174,7 +175,7 @@ final class ConnectionEnd extends QueuePairHandle {
             if (fresh) {
                 queuePair.giveUpConnecting();
             }
-            use.end();
+            use.release();
             queuePair.queuePair().release();
         }
     }
