@@ -14,6 +14,7 @@ import java.net.InetSocketAddress;
 import java.util.ArrayList;
 import java.util.Iterator;
 import java.util.List;
+import java.util.stream.Stream;
 
 /** Validates IP addresses for RDMA, and finds the local addresses to connect from. */
 public final class Addresses {
@@ -90,54 +91,20 @@ public final class Addresses {
             InetAddress chosen = ports.gid().gid().gid().toInetAddress();
             return sources(ports, new InetSocketAddress(chosen, 0), peer);
         }
-        return new RouteFirst(ports, six);
+        Stream<@Nullable InetSocketAddress> byRoute = Stream.of((InetSocketAddress) null);
+        return Stream.<@Nullable InetSocketAddress>concat(
+                        byRoute, Stream.of(ports).flatMap(of -> usable(of, six)))
+                .iterator();
     }
 
-    /** Null, and then the addresses of the device. */
-    private static final class RouteFirst implements Iterator<@Nullable InetSocketAddress> {
-        private final Ports ports;
-        private final boolean six;
-        private boolean begun;
-        private @Nullable Iterator<InetSocketAddress> others;
-
-        RouteFirst(Ports ports, boolean six) {
-            this.ports = ports;
-            this.six = six;
-        }
-
-        @Override
-        public boolean hasNext() {
-            return !begun || others().hasNext();
-        }
-
-        @Override
-        public @Nullable InetSocketAddress next() {
-            if (begun) {
-                return others().next();
-            }
-            begun = true;
-            return null;
-        }
-
-        private Iterator<InetSocketAddress> others() {
-            if (others == null) {
-                others = usable().iterator();
-            }
-            return others;
-        }
-
-        private List<InetSocketAddress> usable() {
-            List<InetSocketAddress> usable = new ArrayList<>();
-            try {
-                for (InetAddress own : own(ports)) {
-                    if (isIpv6(own) == six && !own.isLinkLocalAddress()) {
-                        usable.add(new InetSocketAddress(own, 0));
-                    }
-                }
-            } catch (VerbenaException e) {
-                usable.clear(); // the route's failure is the one to report
-            }
-            return usable;
+    /** The addresses of the device that a peer of this family can be connected from. */
+    private static Stream<InetSocketAddress> usable(Ports ports, boolean six) {
+        try {
+            return own(ports).stream()
+                    .filter(own -> isIpv6(own) == six && !own.isLinkLocalAddress())
+                    .map(own -> new InetSocketAddress(own, 0));
+        } catch (VerbenaException e) {
+            return Stream.empty(); // the route's failure is the one to report
         }
     }
 

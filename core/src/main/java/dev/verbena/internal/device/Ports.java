@@ -97,21 +97,6 @@ public final class Ports {
         return gids;
     }
 
-    private Port firstActive(List<Port> ports) {
-        for (Port port : ports) {
-            if (port.active()) {
-                return port;
-            }
-        }
-        throw noPortIsUp();
-    }
-
-    private VerbenaException noPortIsUp() {
-        return new VerbenaException(
-                Status.CONNECTION_INVALID,
-                "Device " + device + " has no port whose link is up (rdma link shows their state)");
-    }
-
     /**
      * The port that a new queue pair uses, without its GIDs: the GID table takes one more system
      * call, and most queue pairs are connected by the connection manager, which does not need it.
@@ -134,7 +119,9 @@ public final class Ports {
                 return port;
             }
         }
-        throw noPortIsUp();
+        throw new VerbenaException(
+                Status.CONNECTION_INVALID,
+                "Device " + device + " has no port whose link is up (rdma link shows their state)");
     }
 
     /** The GID of a queue pair created now. */
@@ -146,7 +133,7 @@ public final class Ports {
         GidChoice now = chosen;
         if (now == null) {
             int only = preferred;
-            Port port = only != 0 ? ports.get(only - 1) : firstActive(ports);
+            Port port = ports.get(portOf(null).number() - 1);
             now =
                     new GidChoice(
                             port.number(),

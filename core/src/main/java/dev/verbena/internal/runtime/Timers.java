@@ -12,29 +12,26 @@ import java.util.concurrent.atomic.AtomicLong;
  * <p>Any thread may add or cancel tasks.
  */
 public final class Timers {
-    /** A task that was added. */
-    public interface Timer {
-        /** Removes it; does nothing when it has run. */
-        void cancel();
-    }
-
-    /** When a task is due. Nanosecond clocks wrap around: only differences mean anything. */
-    private final class Moment implements Timer, Comparable<Moment> {
+    /**
+     * A task that was added, by the time at which it is due. Nanosecond clocks wrap around: only
+     * differences mean anything.
+     */
+    public final class Timer implements Comparable<Timer> {
         private final long time;
         private final long number;
 
-        Moment(long time, long number) {
+        Timer(long time, long number) {
             this.time = time;
             this.number = number;
         }
 
-        @Override
+        /** Removes the task; does nothing when it has run. */
         public void cancel() {
             due.remove(this);
         }
 
         @Override
-        public int compareTo(Moment other) {
+        public int compareTo(Timer other) {
             long later = time - other.time;
             return later != 0 ? Long.signum(later) : Long.compare(number, other.number);
         }
@@ -44,7 +41,7 @@ public final class Timers {
     private static final long LONGEST = TimeUnit.DAYS.toNanos(36_500);
     private static final long FOR_EVER = LONGEST / 2;
 
-    private final ConcurrentSkipListMap<Moment, Runnable> due = new ConcurrentSkipListMap<>();
+    private final ConcurrentSkipListMap<Timer, Runnable> due = new ConcurrentSkipListMap<>();
     private final AtomicLong numbers = new AtomicLong();
     private final Runnable wake;
     // When the thread calls run() unless it is woken, or later than that. A connection's steps each
@@ -60,14 +57,14 @@ public final class Timers {
     /** Adds a task. What it throws is reported. */
     public Timer after(long nanoseconds, Runnable task) {
         long wait = Math.clamp(nanoseconds, 0, LONGEST);
-        Moment moment = new Moment(System.nanoTime() + wait, numbers.getAndIncrement());
-        due.put(moment, task);
+        Timer timer = new Timer(System.nanoTime() + wait, numbers.getAndIncrement());
+        due.put(timer, task);
         VarHandle.fullFence(); // the task is stored before this reads; sleepMillis() the reverse
-        if (moment.time - asleepUntil < 0) {
-            asleepUntil = moment.time;
+        if (timer.time - asleepUntil < 0) {
+            asleepUntil = timer.time;
             wake.run();
         }
-        return moment;
+        return timer;
     }
 
     /** Runs the tasks that are due. */

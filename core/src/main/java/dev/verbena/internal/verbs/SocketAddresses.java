@@ -46,12 +46,13 @@ final class SocketAddresses {
         try {
             if (family == Verbs.AF_INET) {
                 return new InetSocketAddress(
-                        InetAddress.getByAddress(bytes(storage + SockaddrIn.SIN_ADDR, BYTES_4)),
+                        InetAddress.getByAddress(
+                                Native.getBytes(storage + SockaddrIn.SIN_ADDR, BYTES_4)),
                         port);
             }
             if (family == Verbs.AF_INET6) {
                 int scope = Native.getInt(storage, SockaddrIn6.SIN6_SCOPE_ID);
-                byte[] bytes = bytes(storage + SockaddrIn6.SIN6_ADDR, BYTES_6);
+                byte[] bytes = Native.getBytes(storage + SockaddrIn6.SIN6_ADDR, BYTES_6);
                 // InetAddress.getByAddress would turn an IPv4-mapped IPv6 address into an IPv4 one.
                 return new InetSocketAddress(
                         Inet6Address.getByAddress(null, bytes, scope == 0 ? -1 : scope), port);
@@ -60,14 +61,5 @@ final class SocketAddresses {
         } catch (UnknownHostException e) {
             throw new AssertionError("4 or 16 bytes are an address", e);
         }
-    }
-
-    /** One by one: so few that the JVM's own copy, by a call, would take longer. */
-    private static byte[] bytes(long address, int length) {
-        byte[] bytes = new byte[length];
-        for (int i = 0; i < length; i++) {
-            bytes[i] = (byte) Native.getByte(address, i);
-        }
-        return bytes;
     }
 }
