@@ -428,7 +428,7 @@ public class DeviceControl {
 
     /** {@code ibv_modify_qp} to the error state, which flushes outstanding requests. */
     public int toError(long qp) {
-        try (StateChange change = new StateChange(Verbs.IBV_QPS_ERR)) {
+        try (StateChange change = StateChange.toError()) {
             return change(qp, change);
         }
     }

@@ -85,10 +85,16 @@ public final class StateChange implements AutoCloseable {
     private final long attributes = scratch.allocate(IbvQpAttr.SIZE);
     private final long mask = scratch.allocate(Integer.BYTES);
 
-    /** Creates a transition with only the target state set. */
+    /** Creates a transition with the target state, whose mask is empty. */
     public StateChange(int state) {
         Native.putInt(attributes, IbvQpAttr.QP_STATE, state);
-        mask(Verbs.IBV_QP_STATE);
+    }
+
+    /** To the error state, from any other. */
+    static StateChange toError() {
+        StateChange change = new StateChange(Verbs.IBV_QPS_ERR);
+        change.mask(Verbs.IBV_QP_STATE);
+        return change;
     }
 
     /**
