@@ -73,8 +73,14 @@ public final class Listening implements ConnectionEvents.Handler {
         this.device = device;
         this.limits = limits;
         this.onRequest = onRequest;
-        this.identifier = bound(address);
-        this.address = Objects.requireNonNull(identifier.describe().local());
+        Identifier created = bound(address);
+        try {
+            this.address = Objects.requireNonNull(created.describe().local());
+        } catch (RuntimeException | Error e) {
+            created.destroy();
+            throw e;
+        }
+        this.identifier = created;
     }
 
     /** Binds an identifier to an address, which has to be the device's. */
