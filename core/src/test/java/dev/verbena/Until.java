@@ -2,7 +2,10 @@ package dev.verbena;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.List;
+import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
@@ -45,6 +48,22 @@ public final class Until {
         } catch (InterruptedException e) {
             throw new AssertionError(e);
         }
+    }
+
+    /** Waits for the next element. */
+    public static <T> T next(BlockingQueue<T> queue) throws InterruptedException {
+        T next = queue.poll(LIMIT, TimeUnit.NANOSECONDS);
+        assertThat(next).as("the next one").isNotNull();
+        return next;
+    }
+
+    /** Waits for the next elements. */
+    public static <T> List<T> next(BlockingQueue<T> queue, int count) throws InterruptedException {
+        List<T> all = new ArrayList<>();
+        while (all.size() < count) {
+            all.add(next(queue));
+        }
+        return all;
     }
 
     /** Waits for a fact that the library does not report: asks for it every 0.1 ms. */

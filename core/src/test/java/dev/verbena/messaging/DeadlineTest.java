@@ -185,7 +185,7 @@ class DeadlineTest {
                 two.a.trySend(text("in time")).orThrow();
             }
             two.pass(Duration.ofMillis(200)); // the deadlines begin
-            two.device.running = true;
+            two.device.resume();
             two.device.run();
             two.pass(Duration.ofHours(1), Duration.ofHours(1));
             assertThat(two.a.isOpen()).isTrue();

@@ -11,6 +11,7 @@ import dev.verbena.MemoryRegion;
 import dev.verbena.OpFlags;
 import dev.verbena.QueuePairLimits;
 import dev.verbena.Status;
+import dev.verbena.Until;
 import dev.verbena.internal.verbs.FakeDevice;
 
 import org.junit.jupiter.api.AfterEach;
@@ -127,7 +128,7 @@ class EndByPeerTest {
         connect();
         device.failQueuePair(number());
         device.raiseOfQueuePair(AdapterEvent.Type.QUEUE_PAIR_FAILED, number());
-        FakeFabric.until(() -> !channel.pair().connected());
+        Until.holds(() -> !channel.pair().connected());
         endsBecauseOf("failed: CANCELLED", Status.CONNECTION_ABORTED);
     }
 

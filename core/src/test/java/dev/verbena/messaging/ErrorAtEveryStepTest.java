@@ -1,7 +1,6 @@
 package dev.verbena.messaging;
 
 import static dev.verbena.messaging.FakeFabric.port;
-import static dev.verbena.messaging.FakeFabric.until;
 import static dev.verbena.messaging.OneThread.text;
 
 import static org.assertj.core.api.Assertions.assertThat;
@@ -10,6 +9,7 @@ import dev.verbena.Access;
 import dev.verbena.MemoryRegion;
 import dev.verbena.OpFlags;
 import dev.verbena.UncaughtReports;
+import dev.verbena.Until;
 import dev.verbena.VerbenaException;
 
 import org.junit.jupiter.api.Test;
@@ -84,7 +84,8 @@ class ErrorAtEveryStepTest {
                     assertThat(future.handle((value, thrown) -> "done").get(30, TimeUnit.SECONDS))
                             .isEqualTo("done");
                 }
-                until(() -> ofServer.counters().channels() + ofClient.counters().channels() == 0);
+                Until.holds(
+                        () -> ofServer.counters().channels() + ofClient.counters().channels() == 0);
             } catch (OutOfMemoryError injected) {
                 assertThat(injected).hasMessageStartingWith("injected");
             } finally {

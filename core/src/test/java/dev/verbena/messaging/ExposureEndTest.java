@@ -13,6 +13,7 @@ import dev.verbena.Access;
 import dev.verbena.MemoryRegion;
 import dev.verbena.RemoteMemory;
 import dev.verbena.Status;
+import dev.verbena.Until;
 
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -59,7 +60,7 @@ class ExposureEndTest {
             two.run();
             assertThat(two.posted(INVALIDATE)).isZero();
             assertThat(two.log).isEmpty();
-            two.device.running = true;
+            two.device.resume();
             two.run();
             assertThat(two.log).containsExactly("CANCELLED");
             assertThat(two.region.memory().getString(0)).isEqualTo("late");
@@ -109,7 +110,7 @@ class ExposureEndTest {
                 }
                 default -> two.a.tickSafely(late);
             }
-            two.device.running = true;
+            two.device.resume();
             two.run();
             boolean revoked = first.equals("deadline");
             assertThat(two.log).containsExactly(revoked ? "IO_TIMEOUT" : "SUCCESS answer");
@@ -215,7 +216,7 @@ class ExposureEndTest {
                 case CLOSE -> two.a.close();
                 case FAIL -> two.a.fail(Status.CONNECTION_ABORTED, "of a test", null);
                 default -> {
-                    two.device.running = true;
+                    two.device.resume();
                     RuntimeException thrown = new IllegalStateException("of a test");
                     assertThat(
                                     two.a.trySend(
@@ -263,7 +264,7 @@ class ExposureEndTest {
                         .trySendAndInvalidate(
                                 text("answer"), 0, 6, exposure.remoteMemory(), null, null)
                         .orThrow();
-                Two.step(two.device);
+                Pump.step(two.device);
                 AtomicReference<Message> answer = new AtomicReference<>();
                 Thread waiting =
                         Thread.ofPlatform()
@@ -275,9 +276,9 @@ class ExposureEndTest {
                                                 throw new IllegalStateException(e);
                                             }
                                         });
-                FakeFabric.until(() -> waiting.getState() == Thread.State.WAITING);
+                Until.holds(() -> waiting.getState() == Thread.State.WAITING);
                 Thread closing = Thread.ofPlatform().start(exposure::close);
-                FakeFabric.until(() -> closing.getState() == Thread.State.WAITING);
+                Until.holds(() -> closing.getState() == Thread.State.WAITING);
                 polls.countDown();
                 waiting.join();
                 closing.join();

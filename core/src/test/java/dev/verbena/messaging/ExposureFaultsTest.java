@@ -242,7 +242,7 @@ class ExposureFaultsTest {
                     two.device.runOne();
                 }
             }
-            two.device.running = true;
+            two.device.resume();
             two.run();
             open.values().forEach(Exposure::revoke);
             two.run();

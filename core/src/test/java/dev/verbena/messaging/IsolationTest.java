@@ -1,7 +1,6 @@
 package dev.verbena.messaging;
 
 import static dev.verbena.messaging.FakeFabric.port;
-import static dev.verbena.messaging.FakeFabric.until;
 import static dev.verbena.messaging.OneThread.text;
 
 import static org.assertj.core.api.Assertions.assertThat;
@@ -12,6 +11,7 @@ import dev.verbena.MemoryRegion;
 import dev.verbena.OpFlags;
 import dev.verbena.Status;
 import dev.verbena.UncaughtReports;
+import dev.verbena.Until;
 
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
@@ -140,7 +140,7 @@ class IsolationTest {
                 CompletableFuture.allOf(sent).get(60, TimeUnit.SECONDS);
             }
             int all = count;
-            until(() -> arrived.size() == all);
+            Until.holds(() -> arrived.size() == all);
             assertThat(arrived).doesNotHaveDuplicates();
             assertThat(victim.isOpen()).isTrue();
             assertThat(here.isOpen()).isTrue();
@@ -226,18 +226,18 @@ class IsolationTest {
             switch (misdeed) {
                 case PEER_SENDS_NO_FRAME -> {
                     var _ = offended.pair().send(0, list, OpFlags.SILENT_SUCCESS);
-                    until(() -> server.channelCount() == 0);
+                    Until.holds(() -> server.channelCount() == 0);
                 }
                 case PEER_WRITES_WITH_IMMEDIATE_DATA -> {
                     var _ =
                             offended.pair()
                                     .writeWithImmediate(
                                             0, new BufferList(1), 0, 0, 5, OpFlags.SILENT_SUCCESS);
-                    until(() -> server.channelCount() == 0);
+                    Until.holds(() -> server.channelCount() == 0);
                 }
                 case PEER_BREAKS_ITS_QUEUE_PAIR -> {
                     offended.pair().flush();
-                    until(() -> server.channelCount() == 0);
+                    Until.holds(() -> server.channelCount() == 0);
                 }
                 default -> {
                     var _ = offended.trySend(text("go"));

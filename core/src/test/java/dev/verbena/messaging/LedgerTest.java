@@ -1,11 +1,11 @@
 package dev.verbena.messaging;
 
 import static dev.verbena.messaging.FakeFabric.port;
-import static dev.verbena.messaging.FakeFabric.until;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.verbena.Status;
+import dev.verbena.Until;
 
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -349,7 +349,7 @@ class LedgerTest {
                 one.get(30, TimeUnit.MINUTES);
             }
             clients.forEach(MessageClient::close);
-            until(() -> server.channelCount() == 0);
+            Until.holds(() -> server.channelCount() == 0);
         }
         settle(Duration.ofNanos(System.nanoTime() - start));
     }

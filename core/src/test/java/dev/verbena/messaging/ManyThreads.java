@@ -1,5 +1,6 @@
 package dev.verbena.messaging;
 
+import dev.verbena.Until;
 import dev.verbena.internal.verbs.FakeDevice;
 
 import java.lang.foreign.MemorySegment;
@@ -9,7 +10,6 @@ import java.util.List;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
-import java.util.concurrent.locks.LockSupport;
 
 /**
  * 10,000 virtual threads that wait in sends and receives of two channels. For a JVM with a single
@@ -39,9 +39,7 @@ final class ManyThreads {
                 threads.add(Thread.startVirtualThread(() -> send(two.a, sent)));
             }
             // All but the few whose messages have room: these are done already.
-            while (threads.stream().filter(ManyThreads::waits).count() < 2 * EACH - 4) {
-                LockSupport.parkNanos(10_000_000);
-            }
+            Until.holds(() -> threads.stream().filter(ManyThreads::waits).count() >= 2 * EACH - 4);
             System.out.println(threads.stream().filter(ManyThreads::waits).count() + " wait");
             CountDownLatch other = new CountDownLatch(1);
             Thread.startVirtualThread(other::countDown);
@@ -57,6 +55,7 @@ final class ManyThreads {
     private static void carriesOut(FakeDevice device, boolean does) {
         synchronized (device) {
             device.running = does;
+            device.notifyAll();
         }
     }
 

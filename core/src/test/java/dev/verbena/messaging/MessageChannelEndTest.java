@@ -1,7 +1,6 @@
 package dev.verbena.messaging;
 
 import static dev.verbena.messaging.FakeFabric.port;
-import static dev.verbena.messaging.FakeFabric.until;
 import static dev.verbena.messaging.OneThread.LONG;
 import static dev.verbena.messaging.OneThread.SMALL;
 import static dev.verbena.messaging.OneThread.text;
@@ -14,6 +13,7 @@ import dev.verbena.BufferList;
 import dev.verbena.MemoryRegion;
 import dev.verbena.OpFlags;
 import dev.verbena.Status;
+import dev.verbena.Until;
 import dev.verbena.internal.verbs.Errno;
 
 import org.junit.jupiter.api.Test;
@@ -165,7 +165,7 @@ class MessageChannelEndTest {
                     .writeWithImmediate(0, new BufferList(1), 0, 0, 5, OpFlags.SILENT_SUCCESS)
                     .orThrow();
             two.device.runOne();
-            two.device.running = true;
+            two.device.resume();
             two.run();
             assertThat(two.b.closed()).isCompletedWithValue(Status.INTERNAL_ERROR);
             assertThat(two.b.closeReason()).hasMessageContaining("sent immediate data");
@@ -203,7 +203,7 @@ class MessageChannelEndTest {
                             null)
                     .orThrow();
             two.b.fail(Status.CANCELLED, "test", null);
-            two.device.running = true;
+            two.device.resume();
             two.run();
             assertThat(log).containsExactly("CANCELLED");
         }
@@ -269,9 +269,9 @@ class MessageChannelEndTest {
                                     });
             CountDownLatch polls = new CountDownLatch(1);
             stopPolling(two.poller, polls);
-            until(() -> waiting.getState() == Thread.State.TIMED_WAITING);
+            Until.holds(() -> waiting.getState() == Thread.State.TIMED_WAITING);
             two.a.trySend(text("last words")).orThrow();
-            Two.step(two.device);
+            Pump.step(two.device);
             two.b.disconnected(Status.CONNECTION_INVALID);
             polls.countDown();
             assertThat(received.get(30, TimeUnit.SECONDS)).isEqualTo("last words");

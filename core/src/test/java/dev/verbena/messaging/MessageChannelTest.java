@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.verbena.Status;
+import dev.verbena.Until;
 
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -77,7 +78,7 @@ class MessageChannelTest {
     /** A peer that keeps its messages is not sent more, and what it releases is granted anew. */
     @Test
     void aPeerThatReleasesNothingIsNotOverrun() throws Exception {
-        Queue<Message> kept = new ConcurrentLinkedQueue<>();
+        BlockingQueue<Message> kept = new LinkedBlockingQueue<>();
         try (Two two = new Two(SMALL, null, (channel, message) -> kept.add(message.retain()))) {
             for (int i = 0; i < 4; i++) {
                 two.a.send(text("m" + i), LONG);
@@ -98,25 +99,21 @@ class MessageChannelTest {
                                 }
                             },
                             task -> Thread.ofVirtual().start(task));
-            while (kept.size() < 4) {
-                Thread.onSpinWait();
-            }
+            List<Message> window = Until.next(kept, 4);
             assertThat(waiting).isNotDone();
-            assertThat(text(kept.element())).isEqualTo("m0");
-            kept.remove().release();
-            kept.remove().release(); // half of the window: it is reported
+            assertThat(text(window.getFirst())).isEqualTo("m0");
+            window.removeFirst().release();
+            window.removeFirst().release(); // half of the window: it is reported
             waiting.get(30, TimeUnit.SECONDS);
-            while (kept.size() < 3) {
-                Thread.onSpinWait();
-            }
-            kept.forEach(Message::release);
+            window.addAll(Until.next(kept, 1));
+            window.forEach(Message::release);
         }
     }
 
     /** The polling thread sends what waits for room, and may not read a confined arena. */
     @Test
     void memoryOfAConfinedArenaMayWaitForRoom() throws Exception {
-        Queue<Message> kept = new ConcurrentLinkedQueue<>();
+        BlockingQueue<Message> kept = new LinkedBlockingQueue<>();
         try (Two two = new Two(SMALL, null, (channel, message) -> kept.add(message.retain()));
                 Arena shared = Arena.ofShared()) {
             for (int i = 0; i < 4; i++) {
@@ -132,27 +129,22 @@ class MessageChannelTest {
             }
             CompletableFuture<Void> last =
                     two.a.sendAsync(shared.allocate(4).copyFrom(text("last")));
-            while (kept.size() < 4) {
-                Thread.onSpinWait();
-            }
-            kept.stream().limit(4).forEach(Message::release); // later ones are read below
+            Until.next(kept, 4).forEach(Message::release);
             assertThatThrownBy(() -> closed.get(30, TimeUnit.SECONDS))
                     .hasCauseInstanceOf(IllegalStateException.class);
             confined.get(30, TimeUnit.SECONDS);
             last.get(30, TimeUnit.SECONDS);
-            while (kept.size() < 6) {
-                Thread.onSpinWait();
-            }
-            assertThat(kept.stream().skip(4).map(MessageChannelTest::text))
+            List<Message> later = Until.next(kept, 2);
+            assertThat(later.stream().map(MessageChannelTest::text))
                     .containsExactly("mine", "last");
-            kept.forEach(Message::release);
+            later.forEach(Message::release);
             assertThat(two.a.isOpen()).isTrue();
         }
     }
 
     @Test
     void futuresAreDoneInOrderAndBounded() throws Exception {
-        Queue<Message> kept = new ConcurrentLinkedQueue<>();
+        BlockingQueue<Message> kept = new LinkedBlockingQueue<>();
         try (Two two = new Two(SMALL, null, (channel, message) -> kept.add(message.retain()))) {
             List<CompletableFuture<Void>> futures = new ArrayList<>();
             for (int i = 0; i < 4 + 1024; i++) {
@@ -162,10 +154,7 @@ class MessageChannelTest {
             assertThat(tooMany).isCompletedExceptionally();
             assertThat(two.a.trySend(text("no overtaking"))).isEqualTo(Status.NO_MORE_ENTRIES);
             for (int i = 0; i < futures.size(); i++) {
-                while (kept.isEmpty()) {
-                    Thread.onSpinWait();
-                }
-                Message message = kept.remove();
+                Message message = Until.next(kept);
                 assertThat(text(message)).isEqualTo("f" + i);
                 message.release();
             }
@@ -213,9 +202,11 @@ class MessageChannelTest {
             List<String> expected = new ArrayList<>();
             for (int i = 0; i < count; i++) {
                 MemorySegment data = text("m");
-                while (two.a.trySend(data, 0, 1, callback, i) == Status.NO_MORE_ENTRIES) {
-                    Thread.onSpinWait();
-                }
+                int number = i;
+                Until.holds(
+                        () ->
+                                two.a.trySend(data, 0, 1, callback, number)
+                                        != Status.NO_MORE_ENTRIES);
                 expected.add(i + " SUCCESS");
             }
             assertThat(all.await(30, TimeUnit.SECONDS)).isTrue();
@@ -293,10 +284,7 @@ class MessageChannelTest {
                                             late.countDown();
                                         }
                                     });
-            while (sender.getState() != Thread.State.TIMED_WAITING) {
-                assertThat(sending).isNotDone();
-                Thread.onSpinWait();
-            }
+            Until.isIn(sender, Thread.State.TIMED_WAITING);
             two.a.fail(Status.INTERNAL_ERROR, "of a test", null);
             assertThat(ending.await(30, TimeUnit.SECONDS)).isTrue();
             assertThat(sending.get(30, TimeUnit.SECONDS))
@@ -430,7 +418,7 @@ class MessageChannelTest {
                                             }
                                         });
                 threads.add(thread);
-                FakeFabric.until(() -> thread.getState() == Thread.State.TIMED_WAITING);
+                Until.holds(() -> thread.getState() == Thread.State.TIMED_WAITING);
             }
             Message message = two.b.inbox.message(0);
             two.b.lock.lock();
@@ -462,7 +450,7 @@ class MessageChannelTest {
             for (int i = 0; i < 20; i++) {
                 long start = System.nanoTime();
                 PollerQueue ignored = two.poller.reserve(4096); // as many as one has room for
-                FakeFabric.until(two.device::isLastQueueArmed);
+                Until.holds(two.device::isLastQueueArmed);
                 if (i > 0) { // the thread has just begun to sleep
                     least = Math.min(least, System.nanoTime() - start);
                 }

@@ -1,7 +1,6 @@
 package dev.verbena.messaging;
 
 import static dev.verbena.messaging.FakeFabric.port;
-import static dev.verbena.messaging.FakeFabric.until;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
@@ -9,6 +8,7 @@ import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
 import dev.verbena.Listener;
 import dev.verbena.Status;
+import dev.verbena.Until;
 
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -20,9 +20,11 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Queue;
+import java.util.concurrent.BlockingDeque;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.LinkedBlockingDeque;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
@@ -43,7 +45,7 @@ class MessageClientTest {
     private static final class Time {
         private record Pause(long nanoseconds, Runnable task) {}
 
-        final BlockingQueue<Pause> pauses = new LinkedBlockingQueue<>();
+        final BlockingDeque<Pause> pauses = new LinkedBlockingDeque<>();
         final AtomicLong now = new AtomicLong();
         volatile long chance; // what the generator gives, within its bound
 
@@ -66,10 +68,14 @@ class MessageClientTest {
                     (client, nanos) -> pauses.add(new Pause(nanos, client::connect)));
         }
 
+        /** Waits for the next pause. */
+        void awaitPause() throws InterruptedException {
+            pauses.addFirst(Until.next(pauses));
+        }
+
         /** Waits for the next pause, ends it, and returns how long it was. */
         Duration endPause(Poller poller) throws InterruptedException {
-            Pause pause = pauses.poll(30, TimeUnit.SECONDS);
-            assertThat(pause).as("a pause").isNotNull();
+            Pause pause = Until.next(pauses);
             poller.execute(pause.task());
             return Duration.ofNanos(pause.nanoseconds());
         }
@@ -116,7 +122,7 @@ class MessageClientTest {
                 there.close();
                 assertThat(here.closed().get(30, TimeUnit.SECONDS))
                         .isEqualTo(Status.CONNECTION_INVALID);
-                until(() -> !client.channel().isDone());
+                Until.holds(() -> !client.channel().isDone());
                 assertThat(time.endPause(poller)).isPositive(); // the end is known from here on
                 assertThat(client.lastFailure()).isSameAs(here.closeReason());
             }
@@ -150,7 +156,7 @@ class MessageClientTest {
             there.fail(Status.INTERNAL_ERROR, "of a test", null);
             first.closed().get(30, TimeUnit.SECONDS);
             fabric.stall(false);
-            until(() -> server.channelCount() == 0);
+            Until.holds(() -> server.channelCount() == 0);
             assertThat(future).isCompletedExceptionally();
             time.endPause(poller);
             MessageChannel second = client.channel(LONG);
@@ -213,6 +219,7 @@ class MessageClientTest {
                 MessageClient client =
                         client(poller, PAUSES.withAttempts(3), time, channel -> {})) {
             time.endPause(poller);
+            time.awaitPause(); // the second attempt has failed, too
             MessagingException late =
                     catchThrowableOfType(
                             MessagingException.class, () -> client.channel(Duration.ofMillis(20)));
@@ -225,11 +232,11 @@ class MessageClientTest {
             try (MessageServer server = server(poller, 1, accepted::add)) {
                 time.endPause(poller);
                 client.channel(LONG).close(); // by the program: the next one comes
-                until(() -> server.channelCount() == 0);
+                Until.holds(() -> server.channelCount() == 0);
                 for (int i = 0; i < 2; i++) { // attempts count from zero again
                     time.endPause(poller);
                     client.channel(LONG).close();
-                    until(() -> server.channelCount() == 0);
+                    Until.holds(() -> server.channelCount() == 0);
                 }
             }
         }
@@ -297,9 +304,9 @@ class MessageClientTest {
                 assertThat(client.lastFailure())
                         .hasMessageContaining(
                                 "refused the channel: its limit of 1 channel is reached: try again when one has closed");
-                until(() -> !time.pauses.isEmpty());
+                time.awaitPause();
                 first.close();
-                until(() -> server.channelCount() == 0);
+                Until.holds(() -> server.channelCount() == 0);
                 time.endPause(poller);
                 assertThat(client.channel(LONG).isOpen()).isTrue();
                 try (MessageClient impatient =
@@ -321,7 +328,7 @@ class MessageClientTest {
         try (FakeFabric fabric = new FakeFabric();
                 Poller poller = Poller.start(fabric.adapter, IdleStrategy.events())) {
             MessageClient pausing = client(poller, PAUSES, time, channel -> {});
-            until(() -> !time.pauses.isEmpty());
+            time.awaitPause();
             CompletableFuture<MessageChannel> waiting = pausing.channel();
             pausing.close();
             pausing.close();
@@ -331,7 +338,7 @@ class MessageClientTest {
 
             fabric.network.silent.add("connect"); // no answer comes
             MessageClient connecting = client(poller, PAUSES, time, channel -> {});
-            until(() -> fabric.network.calls.stream().filter("connect"::equals).count() == 2);
+            Until.holds(() -> fabric.network.calls.stream().filter("connect"::equals).count() == 2);
             connecting.close();
             assertThat(connecting.closed()).isCompletedWithValue(Status.CANCELLED);
             assertThat(connecting)
@@ -347,7 +354,7 @@ class MessageClientTest {
                         .isInstanceOf(MessagingException.class)
                         .hasMessageContaining("this side closed it");
 
-                until(() -> server.channelCount() == 0);
+                Until.holds(() -> server.channelCount() == 0);
                 CompletableFuture<MessageClient> self = new CompletableFuture<>();
                 MessageClient inside = client(poller, PAUSES, time, opened -> self.join().close());
                 self.complete(inside);
@@ -364,7 +371,7 @@ class MessageClientTest {
         try (FakeFabric fabric = new FakeFabric()) {
             Poller poller = Poller.start(fabric.adapter, IdleStrategy.events());
             MessageClient pausing = client(poller, PAUSES, time, channel -> {});
-            until(() -> !time.pauses.isEmpty());
+            time.awaitPause();
             MessageClient connected;
             try (MessageServer _ = server(poller, 1, channel -> {})) {
                 connected = client(poller, PAUSES, time, channel -> {});
@@ -401,7 +408,7 @@ class MessageClientTest {
                     channel.close();
                     waitInVain(client, time);
                     time.endPause(poller);
-                    until(() -> server.channelCount() == 0);
+                    Until.holds(() -> server.channelCount() == 0);
                     assertThat(client.channel(LONG).isOpen()).isTrue();
                 }
             }
@@ -422,7 +429,7 @@ class MessageClientTest {
                                         Duration.ofMillis(1), Duration.ofMillis(5)),
                                 null,
                                 channel -> {})) {
-            until(() -> client.attempts() >= 5);
+            Until.holds(() -> client.attempts() >= 5);
             try (MessageServer _ = server(poller, 1, channel -> {})) {
                 assertThat(client.channel(LONG).isOpen()).isTrue();
             }

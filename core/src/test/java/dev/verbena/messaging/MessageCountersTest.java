@@ -6,6 +6,7 @@ import dev.verbena.Adapter;
 import dev.verbena.FakeAdapters;
 import dev.verbena.LoggedMessages;
 import dev.verbena.Status;
+import dev.verbena.Until;
 import dev.verbena.internal.verbs.FakeDevice;
 
 import jdk.jfr.Recording;
@@ -22,9 +23,11 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Queue;
+import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 
 /** What channels and pollers count, log and record. */
@@ -52,9 +55,7 @@ class MessageCountersTest {
             two.a.send(text("x"), LONG);
             assertThat(done.await(30, TimeUnit.SECONDS)).isTrue();
             two.a.send(text("y"), LONG);
-            while (two.poller.counters().slowRounds() == 0) {
-                Thread.onSpinWait();
-            }
+            Until.holds(() -> two.poller.counters().slowRounds() > 0);
         }
     }
 
@@ -155,7 +156,7 @@ class MessageCountersTest {
 
     @Test
     void aMessageThatWaitsForRoomIsCounted() throws Exception {
-        Queue<Message> kept = new ConcurrentLinkedQueue<>();
+        BlockingQueue<Message> kept = new LinkedBlockingQueue<>();
         try (Two two = new Two(SMALL, null, (channel, message) -> kept.add(message.retain()))) {
             List<CompletableFuture<Void>> futures = new ArrayList<>();
             for (int i = 0; i < 5; i++) {
@@ -164,12 +165,8 @@ class MessageCountersTest {
             assertThat(two.a.counters().waits()).isEqualTo(1);
             assertThat(two.a.counters().noRoom()).isEqualTo(1);
             assertThat(two.a.counters().sent()).isEqualTo(4);
-            for (int released = 0; released < 5; ) {
-                Message message = kept.poll();
-                if (message != null) {
-                    message.release();
-                    released++;
-                }
+            for (int i = 0; i < 5; i++) {
+                Until.next(kept).release();
             }
             futures.getLast().get(30, TimeUnit.SECONDS);
             assertThat(two.a.counters().sent()).isEqualTo(5);

@@ -1,7 +1,6 @@
 package dev.verbena.messaging;
 
 import static dev.verbena.messaging.FakeFabric.port;
-import static dev.verbena.messaging.FakeFabric.until;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
@@ -10,6 +9,7 @@ import static org.assertj.core.api.Assertions.catchThrowableOfType;
 import dev.verbena.Connector;
 import dev.verbena.LoggedMessages;
 import dev.verbena.Status;
+import dev.verbena.Until;
 import dev.verbena.internal.verbs.ConnectionEvent;
 import dev.verbena.internal.verbs.Errno;
 
@@ -58,7 +58,7 @@ class MessageServerTest {
                             "refused the channel: its limit of 3 channels is reached");
             assertThat(server.channelCount()).isEqualTo(3);
             channels.removeFirst().close();
-            until(() -> server.channelCount() == 2);
+            Until.holds(() -> server.channelCount() == 2);
             channels.add(connect(poller));
             assertThat(server.channelCount()).isEqualTo(3);
         }
@@ -80,10 +80,10 @@ class MessageServerTest {
                 assertThat(refusal.why())
                         .startsWith("The peer does not use this version of channels");
             }
-            until(() -> server.channelCount() == 0);
+            Until.holds(() -> server.channelCount() == 0);
             fabric.network.errors.put("accept", Errno.ENOMEM);
             assertThatThrownBy(() -> connect(poller)).hasMessageContaining("refused");
-            until(() -> server.channelCount() == 0);
+            Until.holds(() -> server.channelCount() == 0);
             assertThat(connect(poller).isOpen()).isTrue();
         }
     }
@@ -120,7 +120,7 @@ class MessageServerTest {
                             .contains("A peer was refused by", "its limit of 1 channel is reached");
                     assertThat(client.isOpen()).isTrue();
                 }
-                FakeFabric.until(() -> server.channelCount() == 0);
+                Until.holds(() -> server.channelCount() == 0);
             }
         }
     }
@@ -173,7 +173,7 @@ class MessageServerTest {
             MessageChannel second = connect(poller);
             FutureTask<Boolean> stopped = new FutureTask<>(() -> server.stop(LONG));
             Thread thread = Thread.ofPlatform().start(stopped);
-            until(() -> thread.getState() == Thread.State.TIMED_WAITING);
+            Until.holds(() -> thread.getState() == Thread.State.TIMED_WAITING);
             assertThatThrownBy(() -> connect(poller))
                     .hasMessageContaining("refused the channel: the server stops");
             first.send(MemorySegment.ofArray(new byte[1]), LONG); // what is open works still
@@ -223,7 +223,7 @@ class MessageServerTest {
                 assertThat(status.get(30, TimeUnit.SECONDS)).isEqualTo(Status.CANCELLED);
             }
             assertThat(ended.await(30, TimeUnit.SECONDS)).isTrue();
-            until(() -> server.channelCount() == 0);
+            Until.holds(() -> server.channelCount() == 0);
             fabric.stall(false);
             clients.forEach(MessageChannel::close);
         }
@@ -321,7 +321,7 @@ class MessageServerTest {
                                 poller, port(PORT), SMALL, 1, handler, accepted::add)) {
             CompletableFuture<MessageChannel> client =
                     CompletableFuture.supplyAsync(() -> connect(clients));
-            until(
+            Until.holds(
                     () -> {
                         poller.poll();
                         return !accepted.isEmpty();
@@ -332,9 +332,9 @@ class MessageServerTest {
                 here.sendAsync(MemorySegment.ofArray(new byte[length])).get(30, TimeUnit.SECONDS);
             }
             here.close();
-            until(() -> !there.isOpen());
+            Until.holds(() -> !there.isOpen());
             assertThat(received).isEmpty();
-            until(
+            Until.holds(
                     () -> {
                         poller.poll();
                         return there.closed().isDone();
@@ -354,7 +354,7 @@ class MessageServerTest {
                     MessageServer.listen(poller, port(PORT), SMALL, 1, null, accepted::add);
             CompletableFuture<MessageChannel> client =
                     CompletableFuture.supplyAsync(() -> connect(clients));
-            until(
+            Until.holds(
                     () -> {
                         poller.poll();
                         return !accepted.isEmpty();

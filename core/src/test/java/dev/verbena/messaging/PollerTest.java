@@ -53,7 +53,7 @@ class PollerTest {
                 device.waits.add(
                         () -> {
                             assertThat(peer.trySend(OneThread.text("hello"))).isEqualTo(SUCCESS);
-                            Two.step(device);
+                            Pump.step(device);
                             return EventWait.EVENT;
                         });
                 assertThat(poller.await(Duration.ofHours(1))).isOne();

@@ -11,6 +11,7 @@ import dev.verbena.MemoryRegion;
 import dev.verbena.OpFlags;
 import dev.verbena.QueuePairLimits;
 import dev.verbena.Status;
+import dev.verbena.Until;
 import dev.verbena.internal.verbs.FakeDevice;
 
 import org.junit.jupiter.api.AfterEach;
@@ -91,12 +92,12 @@ class RawConnectionCloseTest {
             channel.abort("test");
             shared.execute(() -> closedBefore.complete(channel.closed().isDone()));
             assertThat(closedBefore.get(30, TimeUnit.SECONDS)).isFalse();
-            FakeFabric.until(() -> device.state(number).equals("ERR"));
+            Until.holds(() -> device.state(number).equals("ERR"));
             device.bringLastReceive(number);
             assertThat(channel.closed().get(30, TimeUnit.SECONDS)).isEqualTo(Status.CANCELLED);
             assertThat(ends.poll(30, TimeUnit.SECONDS)).isEqualTo(Status.CANCELLED);
         }
-        FakeFabric.until(() -> device.objects() == 0);
+        Until.holds(() -> device.objects() == 0);
         device.dispose();
     }
 
@@ -116,14 +117,14 @@ class RawConnectionCloseTest {
             peer.pair().connect(channel.pair().address());
             int number = channel.pair().address().queuePairNumber();
             channel.abort("test");
-            FakeFabric.until(() -> device.state(number).equals("ERR"));
+            Until.holds(() -> device.state(number).equals("ERR"));
             shared.close();
             assertThat(channel.closed()).isDone();
             assertThat(peer.closed()).isDone();
             assertThat(ends).hasSize(2);
             receives.close();
         }
-        FakeFabric.until(() -> device.objects() == 0);
+        Until.holds(() -> device.objects() == 0);
         device.dispose();
     }
 
@@ -207,7 +208,7 @@ class RawConnectionCloseTest {
                     .orThrow();
             assertThat(sent.get(30, TimeUnit.SECONDS)).isEqualTo(Status.SUCCESS);
             peer.close();
-            FakeFabric.until(() -> channel.closeReason() != null);
+            Until.holds(() -> channel.closeReason() != null);
             while (!channel.closed().isDone()) {
                 int ignored = here.poll();
             }

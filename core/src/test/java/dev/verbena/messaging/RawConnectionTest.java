@@ -30,7 +30,6 @@ import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
-import java.util.concurrent.locks.LockSupport;
 import java.util.function.BiConsumer;
 
 /** Queue pairs on a poller without framing: requests, messages and every way in which one ends. */
@@ -43,21 +42,12 @@ class RawConnectionTest {
     private final Adapter adapter = FakeAdapters.open(device);
     private final Poller poller = Poller.start(adapter, IdleStrategy.events());
     private final MemoryRegion memory = poller.domain().allocate(4096, Access.LOCAL_WRITE);
-    private final Thread pump = Thread.ofPlatform().daemon().unstarted(this::pump);
+    private final Pump pump = new Pump(device);
     private final BlockingQueue<Object> ends = new LinkedBlockingQueue<>();
-    private volatile boolean ended;
     private @Nullable RawReceives shared;
 
     RawConnectionTest() {
         device.carriesBytes = true;
-        pump.start();
-    }
-
-    private void pump() {
-        while (!ended) {
-            Two.step(device);
-            LockSupport.parkNanos(10_000);
-        }
     }
 
     @AfterEach
@@ -67,8 +57,7 @@ class RawConnectionTest {
             shared.close();
         }
         memory.close();
-        ended = true;
-        pump.join();
+        pump.close();
         adapter.close();
         assertThat(device.panics).isEmpty();
         assertThat(device.overruns).isZero();
@@ -269,7 +258,7 @@ class RawConnectionTest {
                                 (channel, message) -> {
                                     if (first.getAndSet(false)) {
                                         a.send(bytes(0, 8), OpFlags.NONE, null, null).orThrow();
-                                        Two.step(device);
+                                        Pump.step(device);
                                         device.failReceive(
                                                 channel.pair().address().queuePairNumber(),
                                                 1); // IBV_WC_LOC_LEN_ERR: polled with the second

@@ -10,6 +10,7 @@ import dev.verbena.MemoryRegion;
 import dev.verbena.OpFlags;
 import dev.verbena.QueuePairLimits;
 import dev.verbena.Status;
+import dev.verbena.Until;
 import dev.verbena.VerbenaException;
 import dev.verbena.internal.verbs.Errno;
 import dev.verbena.internal.verbs.FakeDevice;
@@ -135,8 +136,8 @@ class RefusedReceiveTest {
     void aSharedReceiveQueueThatFailsEndsTheChannelsOfThePool() throws Exception {
         try (Pool pool = new Pool()) {
             pool.device.raise(AdapterEvent.Type.SHARED_RECEIVE_QUEUE_FAILED);
-            FakeFabric.until(() -> pool.other.closeReason() != null);
-            FakeFabric.until(() -> pool.receiver.closeReason() != null);
+            Until.holds(() -> pool.other.closeReason() != null);
+            Until.holds(() -> pool.receiver.closeReason() != null);
             assertThat(pool.other.closeReason())
                     .hasMessageContaining("the shared receive queue has failed");
             assertThat(pool.sender.closeReason()).isNull();

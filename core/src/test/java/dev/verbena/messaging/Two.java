@@ -6,8 +6,6 @@ import dev.verbena.Adapter;
 import dev.verbena.FakeAdapters;
 import dev.verbena.internal.verbs.FakeDevice;
 
-import java.util.concurrent.locks.LockSupport;
-
 /** Two connected channels over a device that does not exist, which a thread keeps running. */
 final class Two implements AutoCloseable {
     final FakeDevice device = new FakeDevice();
@@ -15,8 +13,7 @@ final class Two implements AutoCloseable {
     final Poller poller;
     final MessageChannel a;
     final MessageChannel b;
-    private final Thread pump;
-    private volatile boolean ended;
+    private final Pump pump;
 
     Two(MessagingOptions options, MessageHandler ofA, MessageHandler ofB) {
         this(options, ofA, ofB, IdleStrategy.events());
@@ -28,7 +25,7 @@ final class Two implements AutoCloseable {
         a = new MessageChannel(poller, options, ofA);
         b = new MessageChannel(poller, options, ofB);
         connect(a, b);
-        pump = Thread.ofPlatform().daemon().start(this::pump);
+        pump = new Pump(device);
     }
 
     static void connect(MessageChannel a, MessageChannel b) {
@@ -40,13 +37,6 @@ final class Two implements AutoCloseable {
         b.pair().connect(a.pair().address());
     }
 
-    private void pump() {
-        while (!ended) {
-            step(device);
-            LockSupport.parkNanos(10_000);
-        }
-    }
-
     /** From now on, what is posted is lost. */
     void stall() {
         synchronized (device) {
@@ -54,27 +44,10 @@ final class Two implements AutoCloseable {
         }
     }
 
-    /** Carries out what was posted, and forgets it. */
-    static void step(FakeDevice device) {
-        synchronized (device) {
-            device.run();
-            device.sends.clear();
-            device.receives.clear();
-            device.chains.clear();
-            device.arms.clear();
-        }
-    }
-
     @Override
     public void close() {
         poller.close();
-        ended = true;
-        LockSupport.unpark(pump);
-        try {
-            pump.join();
-        } catch (InterruptedException e) {
-            throw new IllegalStateException(e);
-        }
+        pump.close();
         adapter.close();
         assertThat(device.panics).isEmpty();
         assertThat(device.overruns).isZero();

@@ -165,6 +165,12 @@ public final class FakeDevice extends FakeSettings {
 
     // ---- what tests make happen
 
+    /** Carries requests out from now on, after it has let them wait. */
+    public synchronized void resume() {
+        running = true;
+        notifyAll();
+    }
+
     /** Carries out what was posted. */
     public synchronized void run() {
         execution.run();
@@ -303,6 +309,7 @@ public final class FakeDevice extends FakeSettings {
             answer =
                     execution.postReceive(
                             queue.address(), request.address(), bad.address(), shared);
+            notifyAll();
         }
         run(after);
         return answer;
@@ -576,6 +583,7 @@ public final class FakeDevice extends FakeSettings {
     @Override
     public synchronized int change(long qp, StateChange change) {
         beforeStep.accept("change");
+        notifyAll();
         return queuePairs.change(qp, change);
     }
 
