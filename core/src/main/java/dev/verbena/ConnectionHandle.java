@@ -33,6 +33,16 @@ final class ConnectionHandle extends QueuePairHandle {
     /** For a queue pair that is held, and reserved for this connection. */
     ConnectionHandle(
             QueuePair.Handle queuePair, ConnectionOptions options, SharedEndpoint.Use use) {
+        super(
+                new Traits(
+                        queuePair.number(),
+                        queuePair.address(),
+                        queuePair.sharedReceives(),
+                        queuePair.invalidatable(),
+                        Math.min(queuePair.inboundReads(), MOST_READS),
+                        Math.min(queuePair.outboundReads(), MOST_READS),
+                        options.values.path.retries(MOST_RETRIES),
+                        options.values.path.trafficClass(NOT_ASKED_FOR)));
         this.queuePair = queuePair;
         this.options = options;
         this.use = use;
@@ -46,7 +56,8 @@ final class ConnectionHandle extends QueuePairHandle {
     /** A step towards the connection has begun; the Flight Recorder may want to know its end. */
     CompletableFuture<Void> watched(String side, CompletableFuture<Void> step) {
         ConnectEvent event =
-                FlightRecording.connecting(queuePair.deviceName(), number(), side, towards);
+                FlightRecording.connecting(
+                        queuePair.deviceName(), queuePair.number(), side, towards);
         if (event != null) {
             event.endWith(step);
         }
@@ -57,7 +68,7 @@ final class ConnectionHandle extends QueuePairHandle {
     void ended(CloseReason reason) {
         if (opened) {
             FlightRecording.disconnected(
-                    queuePair.deviceName(), number(), queuePair.peer(), reason.name());
+                    queuePair.deviceName(), queuePair.number(), queuePair.peer(), reason.name());
         }
     }
 
@@ -76,55 +87,15 @@ final class ConnectionHandle extends QueuePairHandle {
     }
 
     @Override
-    public int number() {
-        return queuePair.number();
-    }
-
-    @Override
-    public long address() {
-        return queuePair.address();
-    }
-
-    @Override
-    public boolean sharedReceives() {
-        return queuePair.sharedReceives();
-    }
-
-    @Override
-    public boolean invalidatable() {
-        return queuePair.invalidatable();
-    }
-
-    @Override
-    public int inboundReads() {
-        return Math.min(queuePair.inboundReads(), MOST_READS);
-    }
-
-    @Override
-    public int outboundReads() {
-        return Math.min(queuePair.outboundReads(), MOST_READS);
-    }
-
-    @Override
-    public int retries() {
-        return options.values.path.retries(MOST_RETRIES);
-    }
-
-    @Override
-    public int trafficClass() {
-        return options.values.path.trafficClass(NOT_ASKED_FOR);
-    }
-
-    @Override
     public int change(StateChange change) {
         switch (change.state()) {
             case StateChange.INITIALIZED -> change.set(Attribute.ACCESS, queuePair.remoteRights());
             case StateChange.READY_TO_RECEIVE -> {
                 int asked = change.get(Attribute.INBOUND_READS);
-                change.set(Attribute.INBOUND_READS, Math.min(asked, inboundReads()));
+                change.set(Attribute.INBOUND_READS, Math.min(asked, traits().inboundReads()));
             }
             default -> {
-                reads = Math.min(change.get(Attribute.OUTBOUND_READS), outboundReads());
+                reads = Math.min(change.get(Attribute.OUTBOUND_READS), traits().outboundReads());
                 change.set(Attribute.OUTBOUND_READS, reads);
                 int retries = change.get(Attribute.RETRIES);
                 change.set(Attribute.RETRIES, Math.min(retries, MOST_RETRIES));

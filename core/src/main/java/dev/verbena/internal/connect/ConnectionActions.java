@@ -254,7 +254,7 @@ final class ConnectionActions {
     }
 
     private void setTrafficClass() {
-        int value = queuePair().trafficClass();
+        int value = queuePair().traits().trafficClass();
         if (value >= 0) {
             identifier().trafficClass(value);
         }
@@ -310,7 +310,7 @@ final class ConnectionActions {
         begin(call.timeout(), outcome);
         try {
             held.moveToReadyToSend(identifier());
-            events.awaitData(held.address(), machine);
+            events.awaitData(held.traits().address(), machine);
             identifier().accept(held.replyParameters(reply(call.data()), peerData));
         } catch (VerbenaException e) {
             throw FailureMessages.whileAnswering(e, peer);
@@ -319,7 +319,7 @@ final class ConnectionActions {
     }
 
     private void openQueuePair(Outcome outcome) {
-        events.awaitNoData(queuePair().address());
+        events.awaitNoData(queuePair().traits().address());
         open(outcome);
         endStep(null, outcome);
     }
@@ -516,7 +516,7 @@ final class ConnectionActions {
         QueuePairHandle released = queuePair;
         queuePair = null;
         if (released != null) {
-            events.awaitNoData(released.address());
+            events.awaitNoData(released.traits().address());
             outcome.later(() -> released.release(reusable && released.isFresh()));
         }
     }

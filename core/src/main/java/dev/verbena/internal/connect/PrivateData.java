@@ -70,7 +70,7 @@ public record PrivateData(byte[] data, boolean announced) {
     }
 
     /** The bytes of a request or a reply. */
-    byte[] bytes(QueuePairHandle queuePair) {
+    byte[] bytes(QueuePairHandle.Traits queuePair) {
         return announced
                 ? new Announcement(
                                 queuePair.invalidatable(),

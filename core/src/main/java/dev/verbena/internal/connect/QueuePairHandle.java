@@ -25,46 +25,43 @@ public abstract class QueuePairHandle {
     private static final int RNR_RETRIES = 6;
     private static final int ENDLESS_RNR_RETRIES = 7;
 
+    /**
+     * What stays the same while a connection uses the queue pair.
+     *
+     * @param number by which the peer finds it
+     * @param address by which asynchronous events name it
+     * @param sharedReceives whether its receives come from a shared queue
+     * @param invalidatable whether it has remote keys (NDK: tokens) that a send of the peer's may
+     *     invalidate
+     * @param inboundReads how many reads and atomics it lets in
+     * @param outboundReads how many reads and atomics it wants to have outstanding
+     * @param retries how often it sends an unacknowledged packet again, 0 to 7; a request asks the
+     *     same of the peer
+     * @param trafficClass the traffic class that a request asks for, 0 to 255, or -1 to leave it to
+     *     the connection manager
+     */
+    public record Traits(
+            int number,
+            long address,
+            boolean sharedReceives,
+            boolean invalidatable,
+            int inboundReads,
+            int outboundReads,
+            int retries,
+            int trafficClass) {}
+
+    private final Traits traits;
     private boolean changed; // under the lock of the connection
 
     /** Creates a handle of a queue pair that nothing was done to. */
-    protected QueuePairHandle() {}
+    protected QueuePairHandle(Traits traits) {
+        this.traits = traits;
+    }
 
-    /** Its number, by which the peer finds it. */
-    public abstract int number();
-
-    /** Its address, by which asynchronous events name it. */
-    public abstract long address();
-
-    /**
-     * Whether its receives come from a shared queue.
-     *
-     * @return false for a queue of its own
-     */
-    public abstract boolean sharedReceives();
-
-    /** Whether it has remote keys (NDK: tokens) that a send of the peer's may invalidate. */
-    public abstract boolean invalidatable();
-
-    /** How many reads and atomics it lets in. */
-    public abstract int inboundReads();
-
-    /** How many reads and atomics it wants to have outstanding. */
-    public abstract int outboundReads();
-
-    /**
-     * How often it sends an unacknowledged packet again; a request asks the same of the peer.
-     *
-     * @return 0 to 7
-     */
-    public abstract int retries();
-
-    /**
-     * The traffic class that a request asks for.
-     *
-     * @return 0 to 255, or -1 to leave it to the connection manager
-     */
-    public abstract int trafficClass();
+    /** What stays the same. */
+    public final Traits traits() {
+        return traits;
+    }
 
     /**
      * Whether it can still be connected.
@@ -114,26 +111,26 @@ public abstract class QueuePairHandle {
 
     /** The parameters of rdma_connect. */
     ConnectionParameters requestParameters(PrivateData data) {
-        return parameters(data, inboundReads(), outboundReads());
+        return parameters(data, traits.inboundReads(), traits.outboundReads());
     }
 
     /** The parameters of rdma_accept: no more reads than the peer asked for or lets in. */
     ConnectionParameters replyParameters(PrivateData data, ConnectionData peer) {
         return parameters(
                 data,
-                Math.min(inboundReads(), peer.inboundReads()),
-                Math.min(outboundReads(), peer.outboundReads()));
+                Math.min(traits.inboundReads(), peer.inboundReads()),
+                Math.min(traits.outboundReads(), peer.outboundReads()));
     }
 
     private ConnectionParameters parameters(PrivateData data, int inboundReads, int outboundReads) {
         return new ConnectionParameters(
-                number(),
-                sharedReceives(),
+                traits.number(),
+                traits.sharedReceives(),
                 inboundReads,
                 outboundReads,
-                retries(),
-                sharedReceives() ? ENDLESS_RNR_RETRIES : RNR_RETRIES,
-                data.bytes(this));
+                traits.retries(),
+                traits.sharedReceives() ? ENDLESS_RNR_RETRIES : RNR_RETRIES,
+                data.bytes(traits));
     }
 
     /** Moves it to INIT, RTR and RTS, with what the connection manager says of each. */

@@ -468,44 +468,8 @@ class ConnectionTableTest {
         int flushes;
         int releases;
 
-        @Override
-        public int number() {
-            return 5;
-        }
-
-        @Override
-        public long address() {
-            return System.identityHashCode(this);
-        }
-
-        @Override
-        public boolean sharedReceives() {
-            return false;
-        }
-
-        @Override
-        public boolean invalidatable() {
-            return true;
-        }
-
-        @Override
-        public int inboundReads() {
-            return 1;
-        }
-
-        @Override
-        public int outboundReads() {
-            return 1;
-        }
-
-        @Override
-        public int retries() {
-            return 6;
-        }
-
-        @Override
-        public int trafficClass() {
-            return -1;
+        QueuePairStub() {
+            super(new Traits(5, queuePairs.size(), false, true, 1, 1, 6, -1));
         }
 
         @Override
