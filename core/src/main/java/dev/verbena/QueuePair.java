@@ -292,7 +292,7 @@ public final class QueuePair extends NativeObject implements SendRequests {
      * @return 0 to the depth, and some more while silent requests are outstanding
      */
     public int outstandingRequests() {
-        return sends.outstanding();
+        return sends.ledger().outstanding();
     }
 
     /**
@@ -301,7 +301,7 @@ public final class QueuePair extends NativeObject implements SendRequests {
      * @return 0 to the depth; 0 with a shared receive queue
      */
     public int outstandingReceives() {
-        return receives == null ? 0 : receives.outstanding();
+        return receives == null ? 0 : receives.ledger().outstanding();
     }
 
     /**

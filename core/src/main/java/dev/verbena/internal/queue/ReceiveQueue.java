@@ -118,11 +118,6 @@ public final class ReceiveQueue extends QueueLock {
         return !flushed && ledger.outstanding() > 0;
     }
 
-    /** How many receives are outstanding. */
-    public int outstanding() {
-        return Math.max(0, ledger.outstanding());
-    }
-
     /**
      * Cancels receives that are posted from now on. The caller moves the queue pair to the error
      * state after this.

@@ -133,7 +133,7 @@ public final class RequestLedger extends RequestSlots implements Credit {
      * so a moment ago.
      */
     public int outstanding() {
-        return (int) ADDED.getAcquire(this) - (int) RETIRED.getAcquire(this);
+        return Math.max(0, (int) ADDED.getAcquire(this) - (int) RETIRED.getAcquire(this));
     }
 
     /** A number that changes with each request that is retired, and wraps around. */

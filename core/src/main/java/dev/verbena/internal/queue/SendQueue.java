@@ -520,11 +520,6 @@ public final class SendQueue extends QueueLock {
         return poller.sendsOutstanding();
     }
 
-    /** How many requests are outstanding. */
-    public int outstanding() {
-        return Math.max(0, ledger.outstanding());
-    }
-
     /** Posts a request of this library's own, of no bytes; nothing is deferred. */
     private void postInternal(int opcode) {
         single.begin(opcode);
