@@ -17,6 +17,8 @@ import dev.verbena.internal.verbs.DeviceControl;
 import dev.verbena.internal.verbs.Provider;
 import dev.verbena.internal.verbs.VerbsContext;
 
+import org.jspecify.annotations.Nullable;
+
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.time.Duration;
@@ -39,6 +41,7 @@ public final class Adapter extends NativeObject {
 
     private final Device device;
     private final SharedQueues sharedQueues = new SharedQueues();
+    private volatile @Nullable QueueDevice queueDevice; // null until the first queue
     private final Quirks quirks;
 
     Adapter(Device device) {
@@ -480,9 +483,16 @@ public final class Adapter extends NativeObject {
         return device.context();
     }
 
-    /** For a new queue pair or completion queue, because it starts the event thread. */
+    /** For its queues; the first call starts the event thread. */
     QueueDevice queueDevice() {
-        return new QueueDevice(name(), control(), provider(), context(), events(), sharedQueues);
+        QueueDevice known = queueDevice;
+        if (known == null) {
+            known =
+                    new QueueDevice(
+                            name(), control(), provider(), context(), events(), sharedQueues);
+            queueDevice = known; // another thread's is as good
+        }
+        return known;
     }
 
     Provider provider() {
