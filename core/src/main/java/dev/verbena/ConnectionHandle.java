@@ -15,7 +15,8 @@ import java.util.concurrent.atomic.AtomicBoolean;
 
 /**
  * What a connector does with its queue pair, from the call that names it to {@link #release}. Holds
- * the queue pair meanwhile.
+ * the queue pair meanwhile. Not internal, because it leads from a connector to a queue pair, which
+ * are objects of the API.
  */
 final class ConnectionHandle extends QueuePairHandle {
     private static final int MOST_READS = 255; // the connection manager's messages have a byte
@@ -30,8 +31,34 @@ final class ConnectionHandle extends QueuePairHandle {
     private volatile int reads; // as negotiated
     private volatile boolean opened;
 
-    /** For a queue pair that is held, and reserved for this connection. */
-    ConnectionHandle(
+    /**
+     * Takes a queue pair for a connector, which gives it back by {@link #release}.
+     *
+     * @throws VerbenaException when it is or was connected, or flushed
+     */
+    static ConnectionHandle claim(
+            QueuePair queuePair, Adapter of, ConnectionOptions options, SharedEndpoint.Use use) {
+        Adapter own = queuePair.domain().adapter();
+        if (own != of) {
+            throw new VerbenaException(
+                    Status.INVALID_PARAMETER_MIX,
+                    "A connector and its queue pair must be of the same Adapter object; the connector is of %s, the queue pair of %s"
+                            .formatted(of.name(), own.name()));
+        }
+        queuePair.acquire();
+        if (!queuePair.handle().beginConnecting()) {
+            queuePair.release();
+            throw new VerbenaException(
+                    queuePair.handle().flushed()
+                            ? Status.CONNECTION_INVALID
+                            : Status.CONNECTION_ACTIVE,
+                    queuePair
+                            + " is connected, or was connected or flushed. A queue pair serves one connection: create another");
+        }
+        return new ConnectionHandle(queuePair.handle(), options, use);
+    }
+
+    private ConnectionHandle(
             QueuePair.Handle queuePair, ConnectionOptions options, SharedEndpoint.Use use) {
         super(
                 new Traits(

@@ -206,7 +206,7 @@ public final class Connector extends NativeObject {
         SharedEndpoint.Use use = endpoint == null ? SharedEndpoint.NO_USE : endpoint.use(peer);
         ConnectionHandle claimed;
         try {
-            claimed = queuePair.claim(adapter, options, use);
+            claimed = ConnectionHandle.claim(queuePair, adapter, options, use);
         } catch (Throwable t) {
             use.release();
             throw t;
@@ -311,7 +311,8 @@ public final class Connector extends NativeObject {
 
     private CompletableFuture<Void> beginAccept(QueuePair queuePair, ConnectionOptions options) {
         ensureAnswerable();
-        ConnectionHandle claimed = queuePair.claim(adapter, options, SharedEndpoint.NO_USE);
+        ConnectionHandle claimed =
+                ConnectionHandle.claim(queuePair, adapter, options, SharedEndpoint.NO_USE);
         return attempt(
                 "accept",
                 claimed,

@@ -99,19 +99,11 @@ public final class QueuePair extends NativeObject implements SendRequests {
             AdapterInfo info = adapter.queryInfo();
             checkLimits(info);
             this.handle = new Handle(info, adapter.portTable().chosen());
+            this.sends = handle.sends();
+            this.windowRequests = new WindowRequests(sends, receiveCompletions.poller());
+            this.receives = handle.receives();
+            handle.register(this, teardown());
         } catch (Throwable t) {
-            abandon();
-            throw t;
-        }
-        this.sends = handle.sends();
-        this.windowRequests = new WindowRequests(sends, receiveCompletions.poller());
-        this.receives = handle.receives();
-        try {
-            handle.register(this);
-        } catch (Throwable t) {
-            Teardown end = teardown();
-            end.failed(t);
-            handle.destroy(end);
             abandon();
             throw t;
         }
@@ -375,30 +367,6 @@ public final class QueuePair extends NativeObject implements SendRequests {
         return attachment;
     }
 
-    /**
-     * Takes this queue pair for a connector, which gives it back by {@link
-     * ConnectionHandle#release}.
-     *
-     * @throws VerbenaException when it is or was connected, or flushed
-     */
-    ConnectionHandle claim(Adapter of, ConnectionOptions options, SharedEndpoint.Use use) {
-        if (of != adapter) {
-            throw new VerbenaException(
-                    Status.INVALID_PARAMETER_MIX,
-                    "A connector and its queue pair must be of the same Adapter object; the connector is of %s, the queue pair of %s"
-                            .formatted(of.name(), adapter.name()));
-        }
-        acquire();
-        if (!handle.beginConnecting()) {
-            release();
-            throw new VerbenaException(
-                    handle.flushed() ? Status.CONNECTION_INVALID : Status.CONNECTION_ACTIVE,
-                    this
-                            + " is connected, or was connected or flushed. A queue pair serves one connection: create another");
-        }
-        return new ConnectionHandle(handle, options, use);
-    }
-
     // ---- receives, windows and the flush
 
     /**
@@ -588,15 +556,6 @@ public final class QueuePair extends NativeObject implements SendRequests {
                         swap,
                         // A constant for the JIT where the caller's flags are one.
                         flags == OpFlags.NONE ? 0 : flags.bits));
-    }
-
-    /** Refuses a request whose bytes are not within the peer's memory. */
-    PostResult refuseOutside(Operation operation) {
-        return answer(operation.name(), sends.refuseOutside(PostResult.OUTSIDE_REMOTE_MEMORY));
-    }
-
-    SendQueue sends() {
-        return sends;
     }
 
     Handle handle() {

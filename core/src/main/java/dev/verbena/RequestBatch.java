@@ -65,7 +65,10 @@ public final class RequestBatch implements SendRequests {
         this.queuePair = queuePair;
         this.capacity = capacity;
         this.batch =
-                new Batch(queuePair.sends(), queuePair.domain().adapter().provider(), capacity);
+                new Batch(
+                        queuePair.handle().sends(),
+                        queuePair.domain().adapter().provider(),
+                        capacity);
     }
 
     /**

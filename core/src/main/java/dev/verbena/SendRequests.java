@@ -407,7 +407,7 @@ public sealed interface SendRequests permits QueuePair, RequestBatch {
     private boolean isWithin(BufferList buffers, RemoteMemory memory, long offset) {
         if (memory == null || buffers == null) {
             if (this instanceof QueuePair queuePair) {
-                queuePair.sends().postDeferred();
+                queuePair.handle().sends().postDeferred();
             }
             Arguments.notNull(memory, "memory");
             Arguments.notNull(buffers, "buffers");
@@ -417,7 +417,9 @@ public sealed interface SendRequests permits QueuePair, RequestBatch {
 
     private PostResult refuse(Operation operation) {
         return this instanceof QueuePair queuePair
-                ? queuePair.refuseOutside(operation)
+                ? queuePair.answer(
+                        operation.name(),
+                        queuePair.handle().sends().refuseOutside(PostResult.OUTSIDE_REMOTE_MEMORY))
                 : ((RequestBatch) this).refuseOutside(operation);
     }
 }

@@ -70,9 +70,9 @@ class FlushTest {
         try (Rig rig = rig()) {
             rig.device.running = false;
             rig.a.write(1, rig.bytes(8), Rig.REMOTE, Rig.TOKEN, SILENT).orThrow();
-            rig.a.sends().drain();
+            rig.a.handle().sends().drain();
             isSignaledAndHasNoBytes(rig.device.sends.getLast(), SendChain.WRITE);
-            rig.a.sends().drain();
+            rig.a.handle().sends().drain();
             rig.b.send(2, rig.bytes(8), SILENT).orThrow();
             rig.b.close();
             isSignaledAndHasNoBytes(rig.device.sends.getLast(), SendChain.SEND);

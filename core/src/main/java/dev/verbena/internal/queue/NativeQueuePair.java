@@ -197,11 +197,19 @@ public abstract class NativeQueuePair extends Endpoint {
     /**
      * Makes it known to events, which name the API's object, and to the completion queues, whose
      * breakdown ends it. Apart from the constructor: from then on other threads call it.
+     *
+     * @param otherwise destroys it when that fails
      */
-    public void register(Object object) {
-        device.events().register(address, object, this::handle);
-        sendCompletions.queuePairs().addIfAbsent(this);
-        receiveCompletions.queuePairs().addIfAbsent(this);
+    public void register(Object object, Teardown otherwise) {
+        try {
+            device.events().register(address, object, this::handle);
+            sendCompletions.queuePairs().addIfAbsent(this);
+            receiveCompletions.queuePairs().addIfAbsent(this);
+        } catch (Throwable t) {
+            otherwise.failed(t);
+            destroy(otherwise);
+            throw t;
+        }
     }
 
     // ---- the API's object for this queue pair
