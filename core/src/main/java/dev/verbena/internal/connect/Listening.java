@@ -73,14 +73,8 @@ public final class Listening implements ConnectionEvents.Handler {
         this.device = device;
         this.limits = limits;
         this.onRequest = onRequest;
-        Identifier created = bound(address);
-        try {
-            this.address = Objects.requireNonNull(created.describe().local());
-        } catch (RuntimeException | Error e) {
-            created.destroy();
-            throw e;
-        }
-        this.identifier = created;
+        this.address = address;
+        this.identifier = bound(address);
     }
 
     /** Binds an identifier to an address, which has to be the device's. */
@@ -102,6 +96,7 @@ public final class Listening implements ConnectionEvents.Handler {
                         "%s is an address of device %s, and this adapter is %s"
                                 .formatted(to.getAddress(), info.device(), device));
             }
+            address = Objects.requireNonNull(info.local()); // with the port that port 0 took
             return created;
         } catch (RuntimeException | Error e) {
             created.destroy();
