@@ -114,20 +114,13 @@ public final class BufferPool extends NativeObject {
             }
             available.release(count);
         } catch (Throwable t) {
-            abandon(made, t);
-            throw t;
-        }
-    }
-
-    private void abandon(@Nullable MemoryRegion made, Throwable why) {
-        try {
+            Teardown end = teardown();
+            end.failed(t);
             if (made != null) {
-                made.closeWithDivider();
+                end.run(made::closeWithDivider);
             }
-        } catch (VerbenaException e) {
-            why.addSuppressed(e);
-        } finally {
             abandon();
+            throw t;
         }
     }
 
@@ -154,7 +147,12 @@ public final class BufferPool extends NativeObject {
         int index = NONE;
         try {
             if (!available.tryAcquire()) {
-                await(timeout);
+                waits.increment();
+                if (!available.tryAcquire(
+                        TimeUnit.NANOSECONDS.convert(timeout), TimeUnit.NANOSECONDS)) {
+                    refusals.increment();
+                    throw exhausted(timeout);
+                }
             }
             index = pop();
             if (index == NONE) { // the permit is one of the close
@@ -199,14 +197,6 @@ public final class BufferPool extends NativeObject {
         states.set(index, TAKEN);
         taken.increment();
         return buffers.get(index);
-    }
-
-    private void await(Duration timeout) throws InterruptedException {
-        waits.increment();
-        if (!available.tryAcquire(TimeUnit.NANOSECONDS.convert(timeout), TimeUnit.NANOSECONDS)) {
-            refusals.increment();
-            throw exhausted(timeout);
-        }
     }
 
     private VerbenaException exhausted(Duration timeout) {
