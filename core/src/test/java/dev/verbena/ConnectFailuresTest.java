@@ -27,6 +27,8 @@ class ConnectFailuresTest extends ConnectorRig {
         VerbenaException e = failure(() -> connector.connect(near, new InetSocketAddress(HERE, 7)));
         assertThat(e.status()).isEqualTo(Status.CONNECTION_REFUSED);
         assertThat(e).hasMessageContaining("nobody listens").hasMessageContaining("10.0.0.1:7");
+        // The bytes of a rejection that no program has made are nobody's.
+        assertThat(connector.connectionData().privateData()).isEmpty();
     }
 
     @Test

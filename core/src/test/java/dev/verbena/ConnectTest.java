@@ -64,6 +64,15 @@ class ConnectTest extends ConnectorRig {
         assertThat(connector.connectionData().invalidatable()).isTrue();
     }
 
+    /** NDK caps what is more than the adapter has, silently. */
+    @Test
+    void thePeersReadsAreAtMostTheDevices() throws Exception {
+        network.request(listener().localAddress(), new byte[56], 200);
+        ConnectionData data = request().connectionData();
+        assertThat(data.inboundReads()).isEqualTo(adapter.info().maxInboundReads()).isEqualTo(8);
+        assertThat(data.outboundReads()).isEqualTo(adapter.info().maxOutboundReads()).isEqualTo(4);
+    }
+
     /** A probe of the device takes 10 ms, and leaves refused queue pairs in the kernel's log. */
     @Test
     void thePeersDataAreReadWithoutAProbeOfTheDevice() throws Exception {

@@ -19,84 +19,40 @@ import dev.verbena.internal.verbs.FakeDevice;
 import dev.verbena.internal.verbs.StateChange;
 import dev.verbena.internal.verbs.StateChange.Attribute;
 
-import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 
 import java.lang.foreign.MemorySegment;
-import java.net.InetAddress;
 import java.net.InetSocketAddress;
-import java.util.ArrayDeque;
 import java.util.ArrayList;
-import java.util.Deque;
 import java.util.List;
-import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.LinkedBlockingQueue;
-import java.util.concurrent.TimeUnit;
 
 /** Which attribute of which side's queue pair each path option of a connector changes. */
-class PathByConnectorTest {
-    private static final InetAddress HERE = InetAddress.ofLiteral("10.0.0.1");
-    private static final ConnectionOptions DEFAULTS = ConnectionOptions.DEFAULTS;
+class PathByConnectorTest extends ConnectorRig {
+    private final List<StateChange> nearSteps = new ArrayList<>(); // of the connecting side
+    private final List<StateChange> farSteps = new ArrayList<>();
 
-    private final FakeDevice device = new FakeDevice();
-    private final FakeConnections network = new FakeConnections();
-    private final Adapter adapter = FakeAdapters.open(device, network);
-    private final ProtectionDomain domain = adapter.createProtectionDomain();
-    private final CompletionQueue queue = adapter.createCompletionQueue(64);
-    private final BlockingQueue<Connector> requests = new LinkedBlockingQueue<>();
-    private final Deque<AutoCloseable> opened = new ArrayDeque<>();
-    private final List<StateChange> near = new ArrayList<>(); // of the connecting side
-    private final List<StateChange> far = new ArrayList<>();
-    private final QueuePair connecting = queuePair();
-    private final QueuePair accepting = queuePair();
-
-    PathByConnectorTest() {
-        network.devices.put(HERE, "fake0");
-        network.devices.put(InetAddress.ofLiteral("10.0.0.2"), "fake1");
-    }
-
-    @AfterEach
-    void close() throws Exception {
-        for (AutoCloseable object : opened) {
-            object.close();
-        }
-        queue.close();
-        domain.close();
-        adapter.close();
-        device.dispose();
-        Rig.nobodyThrew();
-    }
-
-    private <T extends AutoCloseable> T keep(T object) {
-        opened.push(object);
-        return object;
-    }
-
-    private QueuePair queuePair() {
-        return keep(domain.createQueuePair(queue, queue, SMALL));
+    @Override
+    QueuePair queuePair() {
+        return domain.createQueuePair(queue, queue, SMALL);
     }
 
     /** Connects two queue pairs, and notes the steps of each. */
     private void connect(PathOptions here, PathOptions there) throws Exception {
-        Listener listener = keep(adapter.listen(new InetSocketAddress(HERE, 0), 0, requests::add));
-        Connector connector = keep(adapter.createConnector());
+        Connector connector = connector();
         CompletableFuture<Void> connected =
-                connector.connectAsync(
-                        connecting, listener.localAddress(), DEFAULTS.withPath(here));
-        Connector request = requests.poll(30, TimeUnit.SECONDS);
-        assertThat(request).as("a request").isNotNull();
-        keep(request);
-        CompletableFuture<Void> accepted = request.acceptAsync(accepting, DEFAULTS.withPath(there));
-        connected.get(30, TimeUnit.SECONDS);
-        far.addAll(device.changes);
+                connector.connectAsync(near, listener().localAddress(), DEFAULTS.withPath(here));
+        Connector request = request();
+        CompletableFuture<Void> accepted = request.acceptAsync(far, DEFAULTS.withPath(there));
+        get(connected);
+        farSteps.addAll(device.changes);
         device.changes.clear();
         connector.completeConnect();
-        accepted.get(30, TimeUnit.SECONDS);
-        near.addAll(device.changes);
+        get(accepted);
+        nearSteps.addAll(device.changes);
         device.changes.clear();
-        assertThat(near).hasSize(3);
-        assertThat(far).hasSize(3);
+        assertThat(nearSteps).hasSize(3);
+        assertThat(farSteps).hasSize(3);
     }
 
     private static byte[] toReceive(List<StateChange> side) {
@@ -109,7 +65,7 @@ class PathByConnectorTest {
 
     /** What the fake connection manager says, with what this library always changes. */
     private byte[] defaultToReceive(List<StateChange> side) {
-        QueuePair peer = side == near ? accepting : connecting;
+        QueuePair peer = side == nearSteps ? far : near;
         return changed(
                 made(a -> ibv_qp_attr.qp_state(a, Verbs.IBV_QPS_RTR)),
                 a -> {
@@ -135,7 +91,7 @@ class PathByConnectorTest {
     }
 
     private void masksAreThoseOfTheConnectionManager() {
-        for (List<StateChange> side : List.of(near, far)) {
+        for (List<StateChange> side : List.of(nearSteps, farSteps)) {
             assertThat(side)
                     .extracting(FakeDevice::mask)
                     .containsExactly(
@@ -152,7 +108,7 @@ class PathByConnectorTest {
     void defaultsLeaveItToTheConnectionManager() throws Exception {
         connect(NONE, NONE);
         assertThat(network.calls).noneMatch(call -> call.startsWith("trafficClass"));
-        for (List<StateChange> side : List.of(near, far)) {
+        for (List<StateChange> side : List.of(nearSteps, farSteps)) {
             assertThat(toReceive(side)).isEqualTo(defaultToReceive(side));
             assertThat(toSend(side)).isEqualTo(defaultToSend());
         }
@@ -166,13 +122,13 @@ class PathByConnectorTest {
     @Test
     void optionsOfTheConnectingSideAreOnItsQueuePairAndInItsRequest() throws Exception {
         connect(ALL, NONE);
-        assertThat(toReceive(near))
-                .isEqualTo(changed(defaultToReceive(near), PathSteps::allToReceive));
-        assertThat(toSend(near)).isEqualTo(changed(defaultToSend(), PathSteps::allToSend));
+        assertThat(toReceive(nearSteps))
+                .isEqualTo(changed(defaultToReceive(nearSteps), PathSteps::allToReceive));
+        assertThat(toSend(nearSteps)).isEqualTo(changed(defaultToSend(), PathSteps::allToSend));
         // The other has the traffic class of the request, and nothing else.
-        assertThat(toReceive(far))
-                .isEqualTo(changed(defaultToReceive(far), a -> trafficClass(a, 0xFE)));
-        assertThat(toSend(far)).isEqualTo(defaultToSend());
+        assertThat(toReceive(farSteps))
+                .isEqualTo(changed(defaultToReceive(farSteps), a -> trafficClass(a, 0xFE)));
+        assertThat(toSend(farSteps)).isEqualTo(defaultToSend());
         masksAreThoseOfTheConnectionManager();
         assertThat(network.lastConnect.retries()).isEqualTo(3);
         // How often the peer waits for receives of this side is no option of this side's.
@@ -183,20 +139,20 @@ class PathByConnectorTest {
     void optionsOfTheAcceptingSideAreOnItsQueuePair() throws Exception {
         connect(NONE, ALL);
         assertThat(network.calls).noneMatch(call -> call.startsWith("trafficClass"));
-        assertThat(toReceive(near)).isEqualTo(defaultToReceive(near));
-        assertThat(toSend(near)).isEqualTo(defaultToSend());
-        assertThat(toReceive(far))
-                .isEqualTo(changed(defaultToReceive(far), PathSteps::allToReceive));
-        assertThat(toSend(far)).isEqualTo(changed(defaultToSend(), PathSteps::allToSend));
+        assertThat(toReceive(nearSteps)).isEqualTo(defaultToReceive(nearSteps));
+        assertThat(toSend(nearSteps)).isEqualTo(defaultToSend());
+        assertThat(toReceive(farSteps))
+                .isEqualTo(changed(defaultToReceive(farSteps), PathSteps::allToReceive));
+        assertThat(toSend(farSteps)).isEqualTo(changed(defaultToSend(), PathSteps::allToSend));
         masksAreThoseOfTheConnectionManager();
     }
 
     @Test
     void eachSideMayHaveATrafficClassOfItsOwn() throws Exception {
         connect(NONE.withDscp(26), NONE.withTrafficClass(0));
-        assertThat(toReceive(near))
-                .isEqualTo(changed(defaultToReceive(near), a -> trafficClass(a, 104)));
-        assertThat(toReceive(far)).isEqualTo(defaultToReceive(far));
+        assertThat(toReceive(nearSteps))
+                .isEqualTo(changed(defaultToReceive(nearSteps), a -> trafficClass(a, 104)));
+        assertThat(toReceive(farSteps)).isEqualTo(defaultToReceive(farSteps));
     }
 
     @Test
@@ -213,8 +169,8 @@ class PathByConnectorTest {
                         "trafficClass 104",
                         "resolveAddress",
                         "resolveRoute");
-        assertThat(toReceive(far))
-                .isEqualTo(changed(defaultToReceive(far), a -> trafficClass(a, 104)));
+        assertThat(toReceive(farSteps))
+                .isEqualTo(changed(defaultToReceive(farSteps), a -> trafficClass(a, 104)));
     }
 
     /** The kernel may have another default for the device. */
@@ -227,17 +183,17 @@ class PathByConnectorTest {
     @Test
     void aRefusedTrafficClassFailsTheConnectAndLeavesTheQueuePairFresh() throws Exception {
         network.errors.put("trafficClass 104", 22); // EINVAL
-        Connector connector = keep(adapter.createConnector());
+        Connector connector = connector();
         assertThatThrownBy(
                         () ->
                                 connector.connect(
-                                        connecting,
+                                        near,
                                         new InetSocketAddress(HERE, 1),
                                         DEFAULTS.withPath(NONE.withDscp(26))))
                 .isInstanceOf(VerbenaException.class)
                 .hasMessageContaining("rdma_set_option(TOS 104)")
                 .hasMessageContaining("EINVAL");
-        assertThat(connecting.state()).isEqualTo(QueuePairState.INITIALIZED);
+        assertThat(near.state()).isEqualTo(QueuePairState.INITIALIZED);
         assertThat(network.identifiers()).isZero();
     }
 
@@ -245,7 +201,7 @@ class PathByConnectorTest {
     void sevenRetriesAreSevenIfAskedFor() throws Exception {
         connect(NONE.withRetries(7), NONE);
         assertThat(network.lastConnect.retries()).isEqualTo(7);
-        assertThat(near.getLast().get(Attribute.RETRIES)).isEqualTo(7);
-        assertThat(far.getLast().get(Attribute.RETRIES)).isEqualTo(6);
+        assertThat(nearSteps.getLast().get(Attribute.RETRIES)).isEqualTo(7);
+        assertThat(farSteps.getLast().get(Attribute.RETRIES)).isEqualTo(6);
     }
 }
