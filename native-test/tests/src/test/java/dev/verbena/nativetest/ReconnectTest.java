@@ -122,7 +122,7 @@ class ReconnectTest {
             try (MessageClient two =
                     client(poller, server.localAddress(), MessagingOptions.DEFAULTS)) {
                 while (two.attempts() < 3) {
-                    Thread.sleep(10);
+                    Thread.sleep(10); // an attempt that fails has no event
                 }
                 assertThat(two.lastFailure())
                         .isInstanceOf(MessagingException.class)

@@ -2,6 +2,7 @@ package dev.verbena.tools;
 
 import dev.verbena.Adapter;
 import dev.verbena.FakeAdapters;
+import dev.verbena.Until;
 import dev.verbena.internal.verbs.FakeConnections;
 import dev.verbena.internal.verbs.FakeDevice;
 
@@ -14,7 +15,6 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
-import java.util.concurrent.locks.LockSupport;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
@@ -31,11 +31,19 @@ final class PerfOnFakeDevice implements AutoCloseable {
         network.devices.put(InetAddress.ofLiteral(ADDRESS), "fake0");
     }
 
+    /** What a command prints; whoever waits for it is notified of each line. */
+    private static final class Printed extends StringWriter {
+        @Override
+        public synchronized void flush() {
+            notifyAll();
+        }
+    }
+
     /** A command that runs on a thread of its own. */
     static final class Run {
         private static final Pattern LISTENING = Pattern.compile("Listening on \\S+ port (\\d+) ");
 
-        private final StringWriter out = new StringWriter();
+        private final Printed out = new Printed();
         private final StringWriter err = new StringWriter();
         private final CompletableFuture<Integer> exit = new CompletableFuture<>();
         Thread thread;
@@ -63,16 +71,12 @@ final class PerfOnFakeDevice implements AutoCloseable {
 
         /** Waits until it has printed this. */
         Matcher await(Pattern pattern) {
-            while (true) {
-                Matcher matcher = pattern.matcher(out.toString());
-                if (matcher.find()) {
-                    return matcher;
-                }
-                if (exit.isDone()) {
-                    throw new AssertionError("It ended: " + this);
-                }
-                LockSupport.parkNanos(1_000_000);
+            Until.notified(out, () -> ended() || pattern.matcher(out()).find());
+            Matcher matcher = pattern.matcher(out());
+            if (!matcher.find()) {
+                throw new AssertionError("It ended: " + this);
             }
+            return matcher;
         }
 
         @Override
@@ -84,6 +88,7 @@ final class PerfOnFakeDevice implements AutoCloseable {
     Run run(String line) {
         Run run = new Run();
         runs.add(run);
+        run.exit.whenComplete((code, thrown) -> run.out.flush()); // who waits sees the end
         run.thread =
                 Thread.ofPlatform()
                         .name(line)
