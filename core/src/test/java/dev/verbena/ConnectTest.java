@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.verbena.internal.verbs.Errno;
 import dev.verbena.internal.verbs.FakeDevice;
+import dev.verbena.internal.verbs.Rights;
 import dev.verbena.internal.verbs.StateChange;
 import dev.verbena.internal.verbs.StateChange.Attribute;
 
@@ -71,6 +72,18 @@ class ConnectTest extends ConnectorRig {
         ConnectionData data = request().connectionData();
         assertThat(data.inboundReads()).isEqualTo(adapter.info().maxInboundReads()).isEqualTo(8);
         assertThat(data.outboundReads()).isEqualTo(adapter.info().maxOutboundReads()).isEqualTo(4);
+    }
+
+    /** As in NDK. */
+    @Test
+    void aLimitOfNoInboundReadsLetsNoReadIn() throws Exception {
+        QueuePair closed =
+                keep(
+                        domain.createQueuePair(
+                                queue, queue, QueuePairLimits.depths(4, 4).withReads(0, 2)));
+        connecting(connector());
+        request().acceptAsync(closed, DEFAULTS);
+        assertThat(device.changes.getFirst().get(Attribute.ACCESS)).isEqualTo(Rights.REMOTE_WRITE);
     }
 
     /** A probe of the device takes 10 ms, and leaves refused queue pairs in the kernel's log. */
