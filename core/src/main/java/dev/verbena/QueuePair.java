@@ -18,6 +18,7 @@ import org.jspecify.annotations.Nullable;
 
 import java.time.Duration;
 import java.util.Optional;
+import java.util.concurrent.CompletableFuture;
 
 /**
  * One end of a reliable connection, with a send queue (NDK: initiator queue) and a receive queue:
@@ -499,6 +500,20 @@ public final class QueuePair extends NativeObject implements SendRequests {
         } finally {
             release();
         }
+    }
+
+    /**
+     * Whether the device has let go of the receives that this queue pair took from a {@link
+     * SharedReceiveQueue}. It does so soon after a {@link #flush} or a failure, and a {@link
+     * #close} waits for it, for a second at most. A thread that must not wait flushes first, and
+     * closes when this is done.
+     *
+     * @return done from the start if the receives are not shared, the queue pair was never
+     *     connected, or the provider does not tell; completed by a thread that must not block
+     */
+    @CheckReturnValue
+    public CompletableFuture<Void> sharedReceivesReturned() {
+        return handle.sharedReceivesReturned().copy();
     }
 
     /**

@@ -167,7 +167,7 @@ public final class MessageClient implements AutoCloseable {
     }
 
     private void connectAfter(long nanoseconds) {
-        pauseEnds = poller.now() + nanoseconds;
+        pauseEnds = poller.clock.now() + nanoseconds;
         timed = true;
     }
 

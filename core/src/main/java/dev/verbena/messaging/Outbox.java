@@ -51,7 +51,7 @@ final class Outbox {
          * The polling thread copies the data when there is room, and may read no other's memory.
          */
         Pending readableBy(Poller poller) {
-            return poller.mayRead(data)
+            return data.isAccessibleBy(poller.thread)
                     ? this
                     : new Pending(
                             kind,

@@ -17,6 +17,7 @@ import org.jspecify.annotations.Nullable;
 import java.net.InetSocketAddress;
 import java.util.Objects;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.Consumer;
 
@@ -32,6 +33,8 @@ import java.util.function.Consumer;
  */
 abstract sealed class PolledConnection<C> implements AutoCloseable
         permits MessageChannel, RawConnection {
+    private static final long MOST_RETURN_SECONDS = 1;
+
     /** Added to the poller's tasks at the end. Created ahead: that may not fail. */
     private final Tasks.Task tearDown = new Tasks.Task(this::tearDown, true);
 
@@ -50,7 +53,8 @@ abstract sealed class PolledConnection<C> implements AutoCloseable
     // Of the polling thread.
     private @Nullable Throwable trouble; // it has to end because of that
     private boolean connectionClosed;
-    private boolean closingElsewhere; // by another thread
+    private boolean pairClosed;
+    private @Nullable CompletableFuture<Void> returned; // the shared receives, by the device
 
     /**
      * Makes its queue pair, and posts its receives. {@link #start} or {@link #discard} follows.
@@ -395,17 +399,16 @@ abstract sealed class PolledConnection<C> implements AutoCloseable
      * does when it is called again, at the next tick.
      */
     private void tearDown() {
-        if (closingElsewhere) {
-            closingElsewhere = false;
-            poller.closesElsewhere(false);
-        } else if (!connectionClosed) {
+        if (!connectionClosed) {
             drain();
             connectionClosed = true; // an object that fails to close is not closed again
             closeQuietly(connector);
-            if (receives.isShared() && poller.mayCloseElsewhere()) {
-                closePairElsewhere();
+        }
+        if (!pairClosed) {
+            if (!poller.isClosing() && !receivesAreBack()) {
                 return;
             }
+            pairClosed = true;
             closeQuietly(pair);
         }
         MessagingException why = Objects.requireNonNull(reason.get());
@@ -419,6 +422,7 @@ abstract sealed class PolledConnection<C> implements AutoCloseable
         }
     }
 
+    /** What it waited for has come, or the poller is closing and nobody waits any longer. */
     final void tearDownAgain() {
         poller.execute(tearDown);
     }
@@ -438,22 +442,29 @@ abstract sealed class PolledConnection<C> implements AutoCloseable
     }
 
     /**
-     * The close waits up to a second until the device has returned the shared receives that the
-     * queue pair took, and other connections of the poller are not to wait for that.
+     * Whether the device has returned the shared receives that the queue pair took. That may take a
+     * moment, for which the other connections of the poller are not to wait.
+     *
+     * @return false if it has not: {@link #tearDown} follows when it has, or after a second
      */
-    private void closePairElsewhere() {
-        closingElsewhere = true;
-        poller.closesElsewhere(true);
-        Runnable close =
-                () -> {
-                    closeQuietly(pair);
-                    tearDownAgain();
-                };
-        try {
-            var _ = Thread.ofPlatform().daemon().name("verbena-close-" + pair).start(close);
-        } catch (Throwable t) { // no memory, or no thread
-            close.run();
+    private boolean receivesAreBack() {
+        if (!receives.isShared()) {
+            return true;
         }
+        if (returned == null) {
+            try {
+                pair.flush();
+            } catch (VerbenaException e) {
+                return true; // the close says what is wrong
+            }
+            returned =
+                    pair.sharedReceivesReturned()
+                            .completeOnTimeout(null, MOST_RETURN_SECONDS, TimeUnit.SECONDS);
+            if (!returned.isDone()) {
+                var _ = returned.whenComplete((nothing, thrown) -> tearDownAgain());
+            }
+        }
+        return returned.isDone();
     }
 
     /**

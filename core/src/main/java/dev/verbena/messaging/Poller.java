@@ -13,7 +13,6 @@ import dev.verbena.internal.util.Text;
 
 import org.jspecify.annotations.Nullable;
 
-import java.lang.foreign.MemorySegment;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
@@ -54,7 +53,7 @@ public final class Poller implements AutoCloseable {
     private final CompletionChannel events;
     private final IdleStrategy idle;
     private final boolean confined;
-    private final Thread thread;
+    final Thread thread; // that polls
     private final Tasks tasks = new Tasks(Poller::report);
     private final PollerQueues queues;
     private final List<PolledConnection<?>> channels = new CopyOnWriteArrayList<>();
@@ -65,14 +64,13 @@ public final class Poller implements AutoCloseable {
     private volatile boolean closed;
     private volatile boolean finished; // nobody polls any more
     private final AtomicLong slowRounds = new AtomicLong();
-    private final PollerClock clock;
+    final PollerClock clock;
 
     // Of the polling thread.
     private final Consumer<PolledConnection<?>> tickEach =
             channel -> channel.tickSafely(tick()); // no iterator
     private final Consumer<MessageClient> tickClient = this::tick;
     private long tickedAt;
-    private int closingElsewhere; // queue pairs, which a task reports as closed
     private boolean dispatching;
     private boolean ranTasks; // in the last round
     private boolean failedToPoll; // in the last round
@@ -135,9 +133,9 @@ public final class Poller implements AutoCloseable {
 
     private void run() {
         try {
-            while (!isDone()) {
+            while (!closed) {
                 try {
-                    if (round(false) == 0 && !isDone()) {
+                    if (round(false) == 0 && !closed) {
                         rest(PollerClock.TICK_NANOSECONDS);
                     }
                 } catch (Throwable t) {
@@ -226,11 +224,6 @@ public final class Poller implements AutoCloseable {
     /** Whether the current thread is the polling thread, in a handler or callback. */
     boolean isDispatchingHere() {
         return thread == Thread.currentThread() && dispatching;
-    }
-
-    /** Whether the polling thread may read memory: another's confined arena it may not. */
-    boolean mayRead(MemorySegment data) {
-        return data.isAccessibleBy(thread);
     }
 
     /** Whether a wait here would wait for itself. */
@@ -406,11 +399,6 @@ public final class Poller implements AutoCloseable {
         }
     }
 
-    /** The time by the clock of its ticks. */
-    long now() {
-        return clock.now();
-    }
-
     /** The number of the current tick. */
     int tick() {
         return clock.tick();
@@ -431,7 +419,7 @@ public final class Poller implements AutoCloseable {
         }
         sleeping = true; // before the look at the tasks: execute() looks in the other order
         try {
-            if (tasks.isEmpty() && !isDone()) {
+            if (tasks.isEmpty() && !closed) {
                 CompletionQueue which =
                         events.await(
                                 most >= PollerClock.TICK_NANOSECONDS
@@ -494,20 +482,6 @@ public final class Poller implements AutoCloseable {
 
     boolean isClosing() {
         return closing;
-    }
-
-    /** Whether another thread may close a queue pair: where no thread owns it, and may go on. */
-    boolean mayCloseElsewhere() {
-        return !confined && !closing;
-    }
-
-    /** Another thread begins to close a queue pair, or has done so: the poller waits for it. */
-    void closesElsewhere(boolean begins) {
-        closingElsewhere += begins ? 1 : -1;
-    }
-
-    private boolean isDone() {
-        return closed && closingElsewhere == 0;
     }
 
     void add(PolledConnection<?> channel) {
@@ -604,6 +578,7 @@ public final class Poller implements AutoCloseable {
     private void failAll() {
         clients.forEach(MessageClient::pollerCloses);
         fail(channel -> true, Status.CANCELLED, "its poller was closed", null);
+        channels.forEach(PolledConnection::tearDownAgain);
     }
 
     private void finish() {

@@ -101,6 +101,73 @@ class RawConnectionCloseTest {
         device.dispose();
     }
 
+    /** The same for a poller on the program's thread, which no other thread can help. */
+    @Test
+    void norDoesItHoldUpAPollerOnTheThreadOfTheProgram() {
+        FakeDevice device = new FakeDevice();
+        device.vendorId = FakeDevice.MELLANOX;
+        device.lastReceive = FakeDevice.LastReceive.LATE;
+        try (Adapter adapter = FakeAdapters.open(device);
+                Poller mine = Poller.onThisThread(adapter, IdleStrategy.events());
+                RawReceives receives = RawReceives.shared(mine, 4, 64);
+                RawConnection peer =
+                        RawConnection.create(
+                                mine, QueuePairLimits.depths(4, 4), receives, null, handler())) {
+            RawConnection closing =
+                    RawConnection.create(
+                            mine, QueuePairLimits.depths(4, 4), receives, null, handler());
+            closing.pair().connect(peer.pair().address());
+            peer.pair().connect(closing.pair().address());
+            int number = closing.pair().address().queuePairNumber();
+            closing.abort("test");
+            int ignored = mine.poll();
+            assertThat(device.state(number)).isEqualTo("ERR");
+            assertThat(closing.closed()).as("the device has its receive").isNotDone();
+            device.bringLastReceive(number);
+            Until.holds(
+                    () -> {
+                        int none = mine.poll();
+                        return closing.closed().isDone();
+                    });
+            assertThat(ends).containsExactly(Status.CANCELLED);
+        }
+        Until.holds(() -> device.objects() == 0);
+        device.dispose();
+    }
+
+    /** It never returns it. */
+    @Test
+    void aDeviceThatNeverReturnsAReceiveDelaysTheEndByASecond() {
+        FakeDevice device = new FakeDevice();
+        device.vendorId = FakeDevice.MELLANOX;
+        device.lastReceive = FakeDevice.LastReceive.LATE;
+        try (Adapter adapter = FakeAdapters.open(device);
+                Poller mine = Poller.onThisThread(adapter, IdleStrategy.events());
+                RawReceives receives = RawReceives.shared(mine, 4, 64);
+                RawConnection closing =
+                        RawConnection.create(
+                                mine, QueuePairLimits.depths(4, 4), receives, null, handler())) {
+            try (RawConnection peer =
+                    RawConnection.create(
+                            mine, QueuePairLimits.depths(4, 4), receives, null, handler())) {
+                closing.pair().connect(peer.pair().address());
+                peer.pair().connect(closing.pair().address());
+                closing.abort("test");
+                long began = System.nanoTime();
+                long longest = 0;
+                while (!closing.closed().isDone()) {
+                    long before = System.nanoTime();
+                    int ignored = mine.poll();
+                    longest = Math.max(longest, System.nanoTime() - before);
+                }
+                assertThat(System.nanoTime() - began).isBetween(900_000_000L, 30_000_000_000L);
+                assertThat(longest).as("the longest poll").isLessThan(700_000_000L);
+            }
+        }
+        Until.holds(() -> device.objects() == 0);
+        device.dispose();
+    }
+
     /** The device never returns it, so the close of the queue pair takes a second. */
     @Test
     void theCloseOfThePollerWaitsForAChannelThatIsBeingClosed() throws Exception {

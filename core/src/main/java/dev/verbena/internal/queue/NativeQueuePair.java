@@ -26,8 +26,7 @@ import dev.verbena.internal.verbs.StateChange;
 import org.jspecify.annotations.Nullable;
 
 import java.time.Duration;
-import java.util.Objects;
-import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 
 /**
@@ -59,7 +58,8 @@ public abstract class NativeQueuePair extends Endpoint {
     private final int number;
     private final SendQueue sends;
     private final @Nullable ReceiveQueue receives; // null with a shared receive queue
-    private final @Nullable CountDownLatch lastReceive; // null without a shared receive queue
+    private final CompletableFuture<Void> lastReceive; // done without a shared receive queue
+    private volatile long errorSince; // by nanoTime; 0 while it is not in the error state
 
     private final QueuePairProgress progress = new QueuePairProgress();
     private volatile @Nullable Peer peer; // null until it was connected, and where it is not known
@@ -92,7 +92,10 @@ public abstract class NativeQueuePair extends Endpoint {
         this.info = info;
         this.watch = new StallWatch(this, device.events().timers());
         this.byAddress = new AddressedConnection(this, port, gid);
-        this.lastReceive = sharedReceives == null ? null : new CountDownLatch(1);
+        this.lastReceive =
+                sharedReceives == null
+                        ? CompletableFuture.completedFuture(null)
+                        : new CompletableFuture<>();
         long send = CompletionPoller.NO_SLOT;
         long receive = CompletionPoller.NO_SLOT;
         long made = 0;
@@ -363,6 +366,9 @@ public abstract class NativeQueuePair extends Endpoint {
     /** Moves the queue pair to the error state; 0, or a negative errno. */
     private int toError() {
         progress.movesToError(); // first: what the device flushes from now on is not its own doing
+        if (errorSince == 0) {
+            errorSince = System.nanoTime() | 1;
+        }
         return control.toError(address);
     }
 
@@ -412,11 +418,7 @@ public abstract class NativeQueuePair extends Endpoint {
                 }
                 failByItself();
             }
-            case LAST_RECEIVE_REACHED -> {
-                if (lastReceive != null) {
-                    lastReceive.countDown();
-                }
-            }
+            case LAST_RECEIVE_REACHED -> lastReceive.complete(null);
             default -> {}
         }
     }
@@ -560,12 +562,16 @@ public abstract class NativeQueuePair extends Endpoint {
 
     /** Waits until it has ended the shared receives that it took, where the provider says so. */
     private void awaitLastReceive() {
-        if (progress.reachable() && device.provider().reportsLastReceive()) {
-            // When the time runs out, it is destroyed all the same, and may lose a receive.
-            var _ =
-                    Threads.await(
-                            Objects.requireNonNull(lastReceive), Duration.ofNanos(closeTimeout()));
-        }
+        long left = closeTimeout() - (System.nanoTime() - errorSince);
+        // When the time runs out, it is destroyed all the same, and may lose a receive.
+        var _ = Threads.await(sharedReceivesReturned(), Duration.ofNanos(left));
+    }
+
+    /** Done when it takes no more of the shared receives, or if nothing says so. */
+    public CompletableFuture<Void> sharedReceivesReturned() {
+        return progress.reachable() && device.provider().reportsLastReceive()
+                ? lastReceive
+                : CompletableFuture.completedFuture(null);
     }
 
     /** For how long a close waits for the device to end what is outstanding. */

@@ -1,11 +1,14 @@
 package dev.verbena.internal.runtime;
 
 import java.time.Duration;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Executor;
 import java.util.concurrent.SynchronousQueue;
 import java.util.concurrent.ThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
 
 /** The threads that run the program's callbacks, and waiting with a timeout. */
 public final class Threads {
@@ -49,6 +52,22 @@ public final class Threads {
     /** Waits for a latch; interrupts do not shorten the timeout. */
     public static boolean await(CountDownLatch latch, Duration timeout) {
         return await(left -> latch.await(left, TimeUnit.NANOSECONDS), timeout);
+    }
+
+    /** Waits for a future that does not fail; interrupts do not shorten the timeout. */
+    public static boolean await(CompletableFuture<?> future, Duration timeout) {
+        return await(
+                left -> {
+                    try {
+                        Object ignored = future.get(left, TimeUnit.NANOSECONDS);
+                        return true;
+                    } catch (TimeoutException e) {
+                        return false;
+                    } catch (ExecutionException e) {
+                        return true; // done, too
+                    }
+                },
+                timeout);
     }
 
     private static boolean await(Wait wait, Duration timeout) {
