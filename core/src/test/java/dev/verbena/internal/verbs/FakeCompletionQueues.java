@@ -124,6 +124,7 @@ final class FakeCompletionQueues {
 
     int destroyChannel(long channel) {
         settings.destroys.add("ibv_destroy_comp_channel"); // of which the kernel is not asked
+        settings.notifyAll();
         int refusal = -settings.destroyErrors.getOrDefault("ibv_destroy_comp_channel", 0);
         if (refusal == 0
                 && queues.values().stream().anyMatch(q -> q.channel == channels.get(channel))) {

@@ -75,6 +75,7 @@ final class FakeMemory {
     int deregister(long mr) {
         if (windows.values().stream().anyMatch(w -> w.boundOn != 0 && w.region == mr)) {
             settings.destroys.add("ibv_dereg_mr");
+            settings.notifyAll();
             return -Errno.EINVAL;
         }
         if (open.remove(mr) != null) {
