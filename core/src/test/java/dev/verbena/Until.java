@@ -1,7 +1,5 @@
 package dev.verbena;
 
-import static org.assertj.core.api.Assertions.assertThat;
-
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
@@ -18,6 +16,13 @@ public final class Until {
 
     private Until() {}
 
+    /** Without a library of assertions, so that tests of other modules may use this class. */
+    private static void check(boolean inTime) {
+        if (!inTime) {
+            throw new AssertionError("Not within 30 seconds");
+        }
+    }
+
     /**
      * Waits for a fact that changes under a monitor and is followed by a {@code notifyAll} there.
      * Code that the fact calls must need no other lock.
@@ -28,7 +33,7 @@ public final class Until {
         synchronized (monitor) {
             while (!fact.getAsBoolean()) {
                 long left = end - System.nanoTime();
-                assertThat(left).as("nanoseconds left").isPositive();
+                check(left > 0);
                 try {
                     TimeUnit.NANOSECONDS.timedWait(monitor, left);
                 } catch (InterruptedException e) {
@@ -44,7 +49,7 @@ public final class Until {
     /** Waits for a latch, in a thread that nobody interrupts. */
     public static void reached(CountDownLatch latch) {
         try {
-            assertThat(latch.await(LIMIT, TimeUnit.NANOSECONDS)).isTrue();
+            check(latch.await(LIMIT, TimeUnit.NANOSECONDS));
         } catch (InterruptedException e) {
             throw new AssertionError(e);
         }
@@ -53,7 +58,7 @@ public final class Until {
     /** Waits for the next element. */
     public static <T> T next(BlockingQueue<T> queue) throws InterruptedException {
         T next = queue.poll(LIMIT, TimeUnit.NANOSECONDS);
-        assertThat(next).as("the next one").isNotNull();
+        check(next != null);
         return next;
     }
 
@@ -70,7 +75,7 @@ public final class Until {
     public static void holds(BooleanSupplier fact) {
         long end = System.nanoTime() + LIMIT;
         while (!fact.getAsBoolean()) {
-            assertThat(end - System.nanoTime()).as("nanoseconds left").isPositive();
+            check(end - System.nanoTime() > 0);
             LockSupport.parkNanos(INTERVAL);
         }
     }

@@ -167,7 +167,7 @@ final class Inbox {
 
     /** Posts a receive again. One that is refused would be missing for ever: the channel ends. */
     private void repost(Message message, boolean control) {
-        PostResult result = message.repost();
+        PostResult result = channel.receives.post(message.slot());
         if (result.isAccepted()) {
             credits.returnOne(control);
         } else {

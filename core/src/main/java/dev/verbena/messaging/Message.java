@@ -2,8 +2,6 @@ package dev.verbena.messaging;
 
 import com.google.errorprone.annotations.CheckReturnValue;
 
-import dev.verbena.PostResult;
-
 import org.jspecify.annotations.Nullable;
 
 import java.lang.foreign.Arena;
@@ -33,11 +31,6 @@ public final class Message implements AutoCloseable {
 
     int slot() {
         return frame.slot();
-    }
-
-    /** Posts its receive again. */
-    PostResult repost() {
-        return frame.repost();
     }
 
     /**

@@ -24,14 +24,21 @@ public final class AddressedConnection {
     private static final int SEQUENCE_BITS = 0xFF_FFFF;
 
     private final NativeQueuePair pair;
-    private final Port port;
+    // Of its port, as it was when the queue pair was created: a whole Port takes 140 bytes more.
+    private final int portNumber;
+    private final int mtuBytes;
+    private final int lid;
+    private final boolean ethernet;
     private volatile Port.@Nullable GidEntry gid; // null until it is asked for
     private final int firstSequence = ThreadLocalRandom.current().nextInt() & SEQUENCE_BITS;
 
     /** The connection of a queue pair at a port, with the GID that was chosen for it, if any. */
     AddressedConnection(NativeQueuePair pair, Port port, Port.@Nullable GidEntry gid) {
         this.pair = pair;
-        this.port = port;
+        this.portNumber = port.number();
+        this.mtuBytes = port.mtuBytes();
+        this.lid = port.lid();
+        this.ethernet = port.linkLayer() == Port.LinkLayer.ETHERNET;
         this.gid = gid;
     }
 
@@ -42,8 +49,8 @@ public final class AddressedConnection {
                         pair.number(),
                         firstSequence,
                         own == null ? new Gid(0, 0) : own.gid(),
-                        port.mtuBytes())
-                .withLid(port.lid())
+                        mtuBytes)
+                .withLid(lid)
                 .withInboundReads(pair.inboundReads())
                 .withInvalidatable(pair.invalidatable())
                 .withSharedReceives(pair.sharedReceives());
@@ -51,12 +58,12 @@ public final class AddressedConnection {
 
     /** The GID that peers know it by, or null on InfiniBand, where the LID is enough. */
     private Port.@Nullable GidEntry ownGid() {
-        if (port.linkLayer() != Port.LinkLayer.ETHERNET) {
+        if (!ethernet) {
             return null;
         }
         Port.GidEntry known = gid;
         if (known == null) {
-            known = pair.preferredGid(port.number());
+            known = pair.preferredGid(portNumber);
             gid = known;
         }
         return known;
@@ -100,7 +107,8 @@ public final class AddressedConnection {
     private void moveToReadyToReceive(
             QueuePairAddress to, Consumer<StateChange> options, UnaryOperator<String> advice) {
         Port.GidEntry own = ownGid();
-        try (StateChange change = StateChange.readyToReceive(port, own, to, pair.inboundReads())) {
+        try (StateChange change =
+                StateChange.readyToReceive(portNumber, mtuBytes, own, to, pair.inboundReads())) {
             options.accept(change);
             int error = pair.change(change);
             if (error < 0) {

@@ -58,7 +58,7 @@ public abstract class NativeQueuePair extends Endpoint {
     private final int number;
     private final SendQueue sends;
     private final @Nullable ReceiveQueue receives; // null with a shared receive queue
-    private final CompletableFuture<Void> lastReceive; // done without a shared receive queue
+    private final @Nullable CompletableFuture<Void> lastReceive; // null if receives are its own
     private volatile long errorSince; // by nanoTime; 0 while it is not in the error state
 
     private final QueuePairProgress progress = new QueuePairProgress();
@@ -92,10 +92,7 @@ public abstract class NativeQueuePair extends Endpoint {
         this.info = info;
         this.watch = new StallWatch(this, device.events().timers());
         this.byAddress = new AddressedConnection(this, port, gid);
-        this.lastReceive =
-                sharedReceives == null
-                        ? CompletableFuture.completedFuture(null)
-                        : new CompletableFuture<>();
+        this.lastReceive = sharedReceives == null ? null : new CompletableFuture<>();
         long send = CompletionPoller.NO_SLOT;
         long receive = CompletionPoller.NO_SLOT;
         long made = 0;
@@ -418,7 +415,11 @@ public abstract class NativeQueuePair extends Endpoint {
                 }
                 failByItself();
             }
-            case LAST_RECEIVE_REACHED -> lastReceive.complete(null);
+            case LAST_RECEIVE_REACHED -> {
+                if (lastReceive != null) {
+                    lastReceive.complete(null);
+                }
+            }
             default -> {}
         }
     }
@@ -569,7 +570,7 @@ public abstract class NativeQueuePair extends Endpoint {
 
     /** Done when it takes no more of the shared receives, or if nothing says so. */
     public CompletableFuture<Void> sharedReceivesReturned() {
-        return progress.reachable() && device.provider().reportsLastReceive()
+        return lastReceive != null && progress.reachable() && device.provider().reportsLastReceive()
                 ? lastReceive
                 : CompletableFuture.completedFuture(null);
     }

@@ -2,15 +2,13 @@ package dev.verbena.internal.queue;
 
 import dev.verbena.QueuePairState;
 
-import java.util.concurrent.atomic.AtomicBoolean;
-
 /**
- * How far a queue pair has come, and why its connection has ended. Takes no lock: each fact is
- * noted once, by any thread, and the order of reads and writes matters where a comment says so.
+ * How far a queue pair has come, and why its connection has ended. Each fact is noted once, by any
+ * thread; what two threads may want to change is under the monitor.
  */
 final class QueuePairProgress {
-    private final AtomicBoolean connecting = new AtomicBoolean(); // or connected, or flushed
-    private final AtomicBoolean connectedByAddress = new AtomicBoolean(); // and not ended
+    private volatile boolean connecting; // or connected, or flushed; set under the monitor
+    private boolean connectedByAddress; // and not ended; under the monitor
     private volatile boolean reachable; // was moved to ready-to-receive
     private volatile boolean established; // set when posts have been accepted, not before
     private volatile boolean requestFailed; // for whatever reason
@@ -23,16 +21,15 @@ final class QueuePairProgress {
     private volatile boolean broken; // IBV_EVENT_QP_FATAL
 
     /** Reserves it for one connection; false when it is or was connected, or flushed. */
-    boolean beginConnecting() {
-        return connecting.compareAndSet(false, true);
+    synchronized boolean beginConnecting() {
+        boolean free = !connecting;
+        connecting = true;
+        return free;
     }
 
     /** Gives it back after an attempt that did not change it. */
-    void giveUpConnecting() {
-        connecting.set(false);
-        if (flushed) { // read after: a flush sets it before it looks at this
-            connecting.set(true);
-        }
+    synchronized void giveUpConnecting() {
+        connecting = flushed;
     }
 
     /** It is about to be moved to ready-to-receive. */
@@ -45,20 +42,22 @@ final class QueuePairProgress {
     }
 
     /** Posts are accepted. */
-    void established(boolean byAddress) {
-        connectedByAddress.set(byAddress);
+    synchronized void established(boolean byAddress) {
+        connectedByAddress = byAddress;
         established = true;
     }
 
     /** True once, when a connection ends that was made by address. */
-    boolean endByAddress() {
-        return established && connectedByAddress.compareAndSet(true, false);
+    synchronized boolean endByAddress() {
+        boolean ends = connectedByAddress;
+        connectedByAddress = false;
+        return ends;
     }
 
     /** Everything that is posted is about to be cancelled, or it is being closed. */
-    void flush() {
+    synchronized void flush() {
         flushed = true;
-        connecting.set(true); // or connect() would find the send queue ended
+        connecting = true; // or connect() would find the send queue ended
     }
 
     boolean flushed() {
@@ -130,6 +129,6 @@ final class QueuePairProgress {
         if (wasConnected) {
             return QueuePairState.DISCONNECTED;
         }
-        return connecting.get() ? QueuePairState.CONNECTING : QueuePairState.INITIALIZED;
+        return connecting ? QueuePairState.CONNECTING : QueuePairState.INITIALIZED;
     }
 }

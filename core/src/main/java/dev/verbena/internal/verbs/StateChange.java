@@ -120,15 +120,19 @@ public final class StateChange implements AutoCloseable {
      *     side
      */
     public static StateChange readyToReceive(
-            Port port, Port.@Nullable GidEntry own, QueuePairAddress peer, int inboundReads) {
+            int port,
+            int mtuBytes,
+            Port.@Nullable GidEntry own,
+            QueuePairAddress peer,
+            int inboundReads) {
         StateChange change = new StateChange(READY_TO_RECEIVE);
         long a = change.attributes;
-        int mtu = VerbsContext.mtuOf(Math.min(port.mtuBytes(), peer.mtuBytes()));
+        int mtu = VerbsContext.mtuOf(Math.min(mtuBytes, peer.mtuBytes()));
         Native.putInt(a, IbvQpAttr.PATH_MTU, mtu);
         Native.putInt(a, IbvQpAttr.DEST_QP_NUM, peer.queuePairNumber());
         Native.putInt(a, IbvQpAttr.RQ_PSN, peer.firstSequenceNumber());
         Native.putShort(a, IbvQpAttr.AH_ATTR_DLID, peer.lid());
-        Native.putByte(a, IbvQpAttr.AH_ATTR_PORT_NUM, port.number());
+        Native.putByte(a, IbvQpAttr.AH_ATTR_PORT_NUM, port);
         if (own != null) {
             Native.putByte(a, IbvQpAttr.AH_ATTR_IS_GLOBAL, 1);
             Native.putByte(a, IbvQpAttr.AH_ATTR_GRH_SGID_INDEX, own.index());

@@ -38,11 +38,11 @@ public final class VerbsContext {
         private Critical() {}
     }
 
-    private final long postSend; // an address, as are the next four
-    private final long postReceive;
-    private final long postSharedReceive;
-    private final long pollCq;
-    private final long requestNotify;
+    private final MemorySegment postSend;
+    private final MemorySegment postReceive;
+    private final MemorySegment postSharedReceive;
+    private final MemorySegment pollCq;
+    private final MemorySegment requestNotify;
     private final boolean criticalSends;
     private final boolean critical; // receives and polls
 
@@ -55,25 +55,28 @@ public final class VerbsContext {
      *     and may call Java, as those of tests do
      */
     public VerbsContext(long context, Provider.ThroughKernel throughKernel) {
-        this.postSend = Native.getLong(context, IbvContext.OPS_POST_SEND);
-        this.postReceive = Native.getLong(context, IbvContext.OPS_POST_RECV);
-        this.postSharedReceive = Native.getLong(context, IbvContext.OPS_POST_SRQ_RECV);
-        this.pollCq = Native.getLong(context, IbvContext.OPS_POLL_CQ);
-        this.requestNotify = Native.getLong(context, IbvContext.OPS_REQ_NOTIFY_CQ);
+        this.postSend = function(context, IbvContext.OPS_POST_SEND);
+        this.postReceive = function(context, IbvContext.OPS_POST_RECV);
+        this.postSharedReceive = function(context, IbvContext.OPS_POST_SRQ_RECV);
+        this.pollCq = function(context, IbvContext.OPS_POLL_CQ);
+        this.requestNotify = function(context, IbvContext.OPS_REQ_NOTIFY_CQ);
         this.criticalSends = throughKernel == Provider.ThroughKernel.NONE;
         this.critical = throughKernel != Provider.ThroughKernel.ALL;
     }
 
+    private static MemorySegment function(long context, long offset) {
+        return MemorySegment.ofAddress(Native.getLong(context, offset));
+    }
+
     /**
-     * Makes a segment of the function's address for each call. The JIT removes it, together with
-     * the checks that the call makes of a segment in a field: that it is native and alive.
+     * A segment made here for each call would save the checks of one in a field, but deep in a
+     * program's handlers the JIT does not inline its constructor, and then each call allocates.
      */
-    private static int call(boolean critical, long function, long a, long b, long c) {
-        MemorySegment address = MemorySegment.ofAddress(function);
+    private static int call(boolean critical, MemorySegment function, long a, long b, long c) {
         try {
             return critical
-                    ? (int) Critical.CALL.invokeExact(address, a, b, c, 0L)
-                    : (int) Ordinary.CALL.invokeExact(address, a, b, c, 0L);
+                    ? (int) Critical.CALL.invokeExact(function, a, b, c, 0L)
+                    : (int) Ordinary.CALL.invokeExact(function, a, b, c, 0L);
         } catch (Throwable t) {
             throw NativeFunction.unexpected(t);
         }
