@@ -251,10 +251,7 @@ public final class Poller implements AutoCloseable {
         }
     }
 
-    /**
-     * For a close: waits until something has ended, but not in a handler or callback. A thread that
-     * is interrupted does not wait, and stays so; the close goes on.
-     */
+    /** For a close: waits for its end, but not in a handler, and not in an interrupted thread. */
     void awaitClosed(Object what, CompletableFuture<Status> closed, Duration most) {
         try {
             if (!isDispatchingHere() && !awaitDone(closed, most)) {
@@ -527,7 +524,8 @@ public final class Poller implements AutoCloseable {
      */
     @CheckReturnValue
     public PollerCounters counters() {
-        return queues.counters(channels.size(), slowRounds.get());
+        long open = channels.stream().filter(PolledConnection::isOpen).count();
+        return queues.counters((int) open, slowRounds.get());
     }
 
     /**

@@ -41,6 +41,17 @@ class MessageCountersTest {
         return MemorySegment.ofArray(text.getBytes(java.nio.charset.StandardCharsets.UTF_8));
     }
 
+    /** While it is torn down, too: its peer, or a failed attempt to connect, waits for nobody. */
+    @Test
+    void aChannelThatHasEndedDoesNotCountAsOpen() {
+        try (OneThread two = OneThread.open()) {
+            assertThat(two.poller.counters().channels()).isEqualTo(1);
+            two.a.fail(Status.CANCELLED, "test", null);
+            assertThat(two.poller.counters().channels()).isZero();
+            two.run();
+        }
+    }
+
     @Test
     void aSlowHandlerIsCounted() throws Exception {
         CountDownLatch done = new CountDownLatch(1);
