@@ -155,7 +155,7 @@ public final class BufferPool extends NativeObject {
                 }
             }
             index = pop();
-            if (index == NONE) { // the permit is one of the close
+            if (index == NONE) { // the close added this permit
                 throw new ClosedException(this);
             }
         } finally {

@@ -107,7 +107,7 @@ public final class Completions {
                 : CompletionStatus.of(raw, records.type(index), provider);
     }
 
-    /** Whether it did not complete before the watchdog of its queue pair ended it. */
+    /** Whether the request was still outstanding when the watchdog failed its queue pair. */
     private boolean isStalled(int index) {
         return records.status(index) == SynthesizedStatus.FLUSHED
                 && !records.type(index).isReceive()

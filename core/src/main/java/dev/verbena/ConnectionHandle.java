@@ -14,9 +14,9 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.atomic.AtomicBoolean;
 
 /**
- * What a connector does with its queue pair, from the call that names it to {@link #release}. Holds
- * the queue pair meanwhile. Not internal, because it leads from a connector to a queue pair, which
- * are objects of the API.
+ * The operations of a connector on its queue pair, from the call that names the queue pair to
+ * {@link #release}. Until then, the queue pair is not destroyed. This class is not internal,
+ * because it connects two objects of the API.
  */
 final class ConnectionHandle extends QueuePairHandle {
     private static final int MOST_READS = 255; // the connection manager's messages have a byte

@@ -82,7 +82,7 @@ public final class Connector extends NativeObject {
         reportEnd();
     }
 
-    /** To the Flight Recorder: once, however many attempts there are. */
+    /** Reports the end to the Flight Recorder, once, however many attempts to connect there are. */
     private void reportEnd() {
         var _ =
                 connection
@@ -238,7 +238,7 @@ public final class Connector extends NativeObject {
             return claimed.watched(side, connection.call(call));
         } catch (Throwable t) {
             if (handle == claimed) {
-                handle = before; // of the connection that is established, if there is one
+                handle = before; // the handle of an established connection
             }
             claimed.release(true); // no effect if it was released already
             throw t;
@@ -442,7 +442,7 @@ public final class Connector extends NativeObject {
      */
     public ConnectionData connectionData() {
         ensureAnswerable();
-        return connection.peerData(adapter.reported()); // a probe would take 10 ms
+        return connection.peerData(adapter.reported()); // without a probe, which takes 10 ms
     }
 
     /**
@@ -491,7 +491,7 @@ public final class Connector extends NativeObject {
                     connection.cancel(step, "Interrupted while waiting; the step was aborted");
                 }
             }
-        } catch (ExecutionException e) { // steps fail with nothing else
+        } catch (ExecutionException e) { // its cause is always a VerbenaException
             throw FailureMessages.again((VerbenaException) Objects.requireNonNull(e.getCause()));
         } finally {
             if (interrupted) {

@@ -55,10 +55,11 @@ public final class MemoryRegion extends NativeObject {
     /**
      * Registers memory.
      *
-     * @param parent what is destroyed after this region
-     * @param register calls verbs
+     * @param parent the object that is destroyed after this region
+     * @param register registers the memory with verbs
      * @param owned the memory, if the region is to free it
-     * @param divider what divides the memory and closes the region; null if its user closes it
+     * @param divider the pool or arena that divides the memory and closes the region; null if its
+     *     user closes it
      */
     MemoryRegion(
             NativeObject parent,
@@ -266,7 +267,7 @@ public final class MemoryRegion extends NativeObject {
     @Override
     void shut(Teardown end) {
         if (owned != null) {
-            boolean _ = owned.endJavaAccess(); // if it is in use now, when it is freed
+            boolean _ = owned.endJavaAccess(); // false while in use: free() tries again
         }
     }
 

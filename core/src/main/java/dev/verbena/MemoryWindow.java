@@ -51,7 +51,7 @@ public final class MemoryWindow extends NativeObject {
     private long start; // of the last bind
     private long bytes;
     private final Deque<PendingFree> pendingFrees =
-            new ConcurrentLinkedDeque<>(); // adding to it changes nothing if it finds no memory
+            new ConcurrentLinkedDeque<>(); // an add without enough memory changes nothing
     // Failures to free former native windows. The close reports them, not the bind that tried to
     // free them.
     private final Teardown former;
@@ -266,8 +266,9 @@ public final class MemoryWindow extends NativeObject {
                     bytes = length;
                     kept = before != to;
                     if (kept && before != null) {
-                        // This bind does not use the former region. But an invalidate before it
-                        // that is outstanding may fail; the end of the bind settles that.
+                        // This bind does not use the former region. But an earlier invalidate may
+                        // still be outstanding, and may fail. That is known once this bind has
+                        // completed.
                         pendingFrees.add(
                                 new PendingFree(0, before, window.posted() - (wasIdle ? 1 : 0)));
                         freeRetired();

@@ -26,7 +26,7 @@ public final class PooledBuffer implements AutoCloseable {
     private final RegisteredMemory memory;
     private final BufferList list = new BufferList(1);
 
-    // Of a tracked buffer, which is created for each take; otherwise null.
+    // Only a tracked buffer, which is created for each take, has these; otherwise null.
     private final @Nullable Arena scope;
     private final @Nullable Throwable taken;
     private volatile @Nullable Throwable givenBack;

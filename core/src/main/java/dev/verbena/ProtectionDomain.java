@@ -79,8 +79,9 @@ public final class ProtectionDomain extends NativeObject {
     /**
      * Allocates and registers memory.
      *
-     * @param parent what is destroyed after the region
-     * @param divider what divides the memory and closes the region; null if its user closes it
+     * @param parent the object that is destroyed after the region
+     * @param divider the pool or arena that divides the memory and closes the region; null if its
+     *     user closes it
      * @param javaAccess ends Java's access to the memory when it is closed
      */
     MemoryRegion allocate(
@@ -117,8 +118,8 @@ public final class ProtectionDomain extends NativeObject {
      * Creates an arena of registered memory, for many segments of any size. It registers a slab
      * whenever the last one is used up.
      *
-     * @param slabBytes the size of a slab, a power of two: what is registered at a time
-     * @param maxBytes how much it registers at most, rounded up to whole slabs
+     * @param slabBytes the size of a slab, which is registered as a whole; a power of two
+     * @param maxBytes the most that it registers, rounded up to whole slabs
      * @param rights the access rights of all its memory; see {@link #register}
      * @return the arena, to be closed by the caller
      * @throws IllegalArgumentException for a slab that is not a power of two or smaller than a
@@ -297,7 +298,7 @@ public final class ProtectionDomain extends NativeObject {
         return new QueuePair(this, initiatorCompletions, receiveCompletions, null, limits);
     }
 
-    /** What its queues and regions know of it. */
+    /** The part of it that its queues and regions use. */
     Domain handle() {
         return handle;
     }

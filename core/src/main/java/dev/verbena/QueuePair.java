@@ -503,13 +503,14 @@ public final class QueuePair extends NativeObject implements SendRequests {
     }
 
     /**
-     * Whether the device has let go of the receives that this queue pair took from a {@link
-     * SharedReceiveQueue}. It does so soon after a {@link #flush} or a failure, and a {@link
-     * #close} waits for it, for a second at most. A thread that must not wait flushes first, and
-     * closes when this is done.
+     * Completes when the device no longer uses the receives that this queue pair took from a {@link
+     * SharedReceiveQueue}, which is soon after a {@link #flush} or a failure. {@link #close} waits
+     * for that, for at most a second. A thread that must not wait should flush first, and close
+     * when the future is complete.
      *
-     * @return done from the start if the receives are not shared, the queue pair was never
-     *     connected, or the provider does not tell; completed by a thread that must not block
+     * @return a future, already complete if the receives are not shared, the queue pair was never
+     *     connected, or the provider does not report this; completed by a thread that must not
+     *     block
      */
     @CheckReturnValue
     public CompletableFuture<Void> sharedReceivesReturned() {

@@ -46,7 +46,7 @@ public final class RegisteredArena extends NativeObject implements Arena {
     private final Access[] rights;
     private final Arena javaAccess = Arena.ofShared();
     private final long slabBytes; // a power of two
-    private final long maxBytes; // a multiple of it
+    private final long maxBytes; // a multiple of slabBytes
 
     // Replaced under the lock, read without it.
     private volatile MemoryRegion[] regions = {}; // sorted by address
@@ -168,7 +168,8 @@ public final class RegisteredArena extends NativeObject implements Arena {
     }
 
     /**
-     * What it has allocated and registered so far. Takes no lock; also works after the close.
+     * Returns how much was allocated and registered so far. Takes no lock, and also works after the
+     * close.
      *
      * @return a snapshot
      */

@@ -35,11 +35,11 @@ public class VerbenaException extends RuntimeException {
     }
 
     /**
-     * Something failed without a C function, for a reason that another exception describes.
+     * A failure outside of any C function, with another exception as its cause.
      *
      * @param status any but SUCCESS
      * @param message what failed, why, and what to do about it
-     * @param cause what is behind it, or null
+     * @param cause the underlying exception, or null
      */
     public VerbenaException(Status status, String message, @Nullable Throwable cause) {
         this(status, "", 0, message, cause);
@@ -52,7 +52,7 @@ public class VerbenaException extends RuntimeException {
      * @param verb the C function that failed, or ""
      * @param errno its errno, or 0
      * @param message what failed, why, and what to do about it
-     * @param cause what is behind it, or null
+     * @param cause the underlying exception, or null
      */
     public VerbenaException(
             Status status, String verb, int errno, String message, @Nullable Throwable cause) {

@@ -83,7 +83,10 @@ final class Inbox {
         }
     }
 
-    /** What a peer has done wrong with a frame, and takes its report and notes if nothing. */
+    /**
+     * Returns what is wrong with a peer's frame, or null. Applies the report and the notes of a
+     * frame up to the first error.
+     */
     private @Nullable String wrong(RawMessage frame, long first, long second) {
         if (frame.hasImmediate()) {
             return "sent immediate data, which no channel does";
@@ -175,7 +178,7 @@ final class Inbox {
         }
     }
 
-    /** The message that a slot has now. */
+    /** The message that is now in a slot. */
     Message message(int slot) {
         return messages[slot];
     }
@@ -227,7 +230,7 @@ final class Inbox {
         changed.signalAll();
     }
 
-    /** Frees the receives, or has the release of the last message do it. */
+    /** Frees the receives, now or when the last message is released. */
     void free() {
         freed = true;
         freeIfUnused();

@@ -161,9 +161,9 @@ public final class Message implements AutoCloseable {
 
     /**
      * Gives the memory back to the channel, so that the peer can send into it again. Do not use the
-     * message or its memory afterwards: {@link #data} throws, and {@link
-     * MessagingOptions#withTracking} makes a segment throw that was kept. A second call does
-     * nothing. A message that its handler does not retain is released when the handler returns.
+     * message or its memory afterwards: {@link #data} throws, and with {@link
+     * MessagingOptions#withTracking}, so does a segment that was kept. A second call does nothing.
+     * A message that its handler does not retain is released when the handler returns.
      *
      * @throws WrongThreadException when the channel's poller is another thread's ({@link
      *     Poller#onThisThread}): then it is not released

@@ -96,9 +96,9 @@ final class Outbox {
     private int readsOutstanding;
 
     /**
-     * Makes one for a channel that has its queue pair.
+     * Creates an outbox for a channel that already has its queue pair.
      *
-     * @param stride how long the longest frame is, aligned
+     * @param stride the length of the longest frame, aligned
      * @param inline frames of up to so many bytes are sent inline
      */
     Outbox(MessageChannel channel, Credits credits, Exposures exposures, int stride, int inline) {
@@ -125,7 +125,9 @@ final class Outbox {
         this.memory = region.memory();
     }
 
-    /** How many requests have a completion: the user's, control frames and invalidates. */
+    /**
+     * The largest number of requests with completions: the user's, control frames and invalidates.
+     */
     static int requestCount(MessagingOptions options) {
         return options.values.outstanding + Credits.RESERVE + options.values.exposures;
     }
@@ -154,8 +156,8 @@ final class Outbox {
     }
 
     /**
-     * Posts a request, if the channel is open, there is room and nobody waits for it already. From
-     * any thread; takes the lock.
+     * Posts a request, if the channel is open, has room, and no other thread waits for room. May be
+     * called from any thread; takes the lock.
      *
      * @param data the message, if it has one
      * @param local what is written, or where a read goes
@@ -388,7 +390,7 @@ final class Outbox {
         return result;
     }
 
-    /** A request has ended well, and its buffer may be used again. */
+    /** A request has succeeded, and its buffer may be used again. */
     void ended(int slot) {
         RequestKind kind = kinds[slot];
         exposures.bindsEnded(binds[slot]);

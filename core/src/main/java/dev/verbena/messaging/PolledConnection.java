@@ -23,19 +23,23 @@ import java.util.function.Consumer;
 
 /**
  * A connection on a {@link Poller}: a queue pair with posted receives, a ring of requests with
- * callbacks and deadlines, and one place that says why it ended. {@link RawConnection} posts what
- * its user wants on top of that; {@link MessageChannel} posts frames, by credit.
+ * callbacks and deadlines, and one place that records why the connection ended. {@link
+ * RawConnection} posts what its user wants on top of that; {@link MessageChannel} posts frames, by
+ * credit.
  *
- * <p>Whatever goes wrong with one connection, the others of its poller go on: an Error in its part
- * of the polling thread ends it alone, at the next tick if there is no memory to end it at once.
+ * <p>Whatever goes wrong with one connection, the others of its poller continue. An Error in a
+ * connection's part of the polling thread ends only that connection, at the next tick if there is
+ * not enough memory to end it at once.
  *
- * @param <C> what is called when a request has ended
+ * @param <C> the type of the callback that is called when a request has ended
  */
 abstract sealed class PolledConnection<C> implements AutoCloseable
         permits MessageChannel, RawConnection {
     private static final long MOST_RETURN_SECONDS = 1;
 
-    /** Added to the poller's tasks at the end. Created ahead: that may not fail. */
+    /**
+     * Added to the poller's tasks at the end. Created in advance, because that step must not fail.
+     */
     private final Tasks.Task tearDown = new Tasks.Task(this::tearDown, true);
 
     final Poller poller;
@@ -51,17 +55,18 @@ abstract sealed class PolledConnection<C> implements AutoCloseable
     private volatile @Nullable ConnectionData connectionData;
 
     // Of the polling thread.
-    private @Nullable Throwable trouble; // it has to end because of that
+    private @Nullable Throwable trouble; // the reason why it has to end, if any
     private boolean connectionClosed;
     private boolean pairClosed;
     private @Nullable CompletableFuture<Void> returned; // the shared receives, by the device
 
     /**
-     * Makes its queue pair, and posts its receives. {@link #start} or {@link #discard} follows.
+     * Creates the queue pair and posts its receives. The subclass then calls {@link #start} or
+     * {@link #discard}.
      *
      * @param limits of the queue pair
      * @param shared where its receives come from; null for receives of its own
-     * @param receiveBytes how long each of those is
+     * @param receiveBytes the length of each receive
      * @param requests how many may be outstanding
      * @param timeoutTicks the deadline of each; 0 for none
      */
@@ -117,10 +122,10 @@ abstract sealed class PolledConnection<C> implements AutoCloseable
 
     // ---- what the two kinds add
 
-    /** A message has come. By the polling thread. */
+    /** A message has arrived. Called by the polling thread. */
     abstract void received(RawMessage message);
 
-    /** The request of a slot has ended well, and its callback was taken. Under the lock. */
+    /** The request of a slot has succeeded, and its callback was taken. Called under the lock. */
     abstract void requestEnded(int slot);
 
     /** Calls a callback. */
@@ -131,12 +136,12 @@ abstract sealed class PolledConnection<C> implements AutoCloseable
         return false;
     }
 
-    /** What has not happened in time, as a sentence; null if nothing is late. Under the lock. */
+    /** A sentence that describes what is late, or null if nothing is. Called under the lock. */
     abstract @Nullable String late(int now);
 
     /**
-     * Tells its user of the end, and frees the rest. By the polling thread, when all callbacks were
-     * called; once more at the next tick if it throws.
+     * Notifies the user of the end, and frees the rest. Called by the polling thread after all
+     * callbacks, and again at the next tick if it throws.
      *
      * @return false if that has to wait for something, which then runs {@link #tearDownAgain}
      */
@@ -171,7 +176,10 @@ abstract sealed class PolledConnection<C> implements AutoCloseable
         }
     }
 
-    /** The attempt has failed: keeps what the peer said when it refused, and ends. */
+    /**
+     * The attempt to connect has failed. Keeps the data of a peer that refused, and ends the
+     * connection.
+     */
     final void notConnected(@Nullable Connector by, Throwable thrown) {
         if (by != null && status(thrown) == Status.CONNECTION_REFUSED) {
             keepData(by);
@@ -199,7 +207,7 @@ abstract sealed class PolledConnection<C> implements AutoCloseable
         }
     }
 
-    /** It is connected by a request of the peer's, which carried this. */
+    /** Keeps the data that came with the peer's connection request. */
     final void requestedWith(ConnectionData data) {
         connectionData = data;
     }
@@ -208,7 +216,7 @@ abstract sealed class PolledConnection<C> implements AutoCloseable
         return thrown instanceof VerbenaException e ? e.status() : Status.INTERNAL_ERROR;
     }
 
-    /** What the peer said when it asked or answered; null before that. */
+    /** The data that the peer sent with its request or answer; null before that. */
     final @Nullable ConnectionData peerData() {
         return connectionData;
     }
@@ -244,7 +252,7 @@ abstract sealed class PolledConnection<C> implements AutoCloseable
         Status status = from.status(index);
         OperationType type = from.type(index);
         int slot = (int) from.context(index);
-        boolean taken = reason.takesCompletions(); // else the end calls its callback
+        boolean taken = reason.takesCompletions(); // otherwise the end calls the callback
         switch (type) {
             case RECEIVE, RECEIVE_AND_INVALIDATE, RECEIVE_OF_WRITE -> {
                 if (taken && status.isSuccess()) {
@@ -256,7 +264,7 @@ abstract sealed class PolledConnection<C> implements AutoCloseable
                 receives.giveBack(slot);
             }
             default -> {
-                if (taken && status.isSuccess()) { // silent requests have no completion like this
+                if (taken && status.isSuccess()) { // unsignaled requests complete only on failure
                     requestEndedIn(slot);
                     return;
                 }
@@ -422,7 +430,7 @@ abstract sealed class PolledConnection<C> implements AutoCloseable
         }
     }
 
-    /** What it waited for has come, or the poller is closing and nobody waits any longer. */
+    /** Continues the tear-down: its wait is over, or the poller is closing and no longer waits. */
     final void tearDownAgain() {
         poller.execute(tearDown);
     }
@@ -443,7 +451,7 @@ abstract sealed class PolledConnection<C> implements AutoCloseable
 
     /**
      * Whether the device has returned the shared receives that the queue pair took. That may take a
-     * moment, for which the other connections of the poller are not to wait.
+     * moment, and the other connections of the poller must not wait for it.
      *
      * @return false if it has not: {@link #tearDown} follows when it has, or after a second
      */

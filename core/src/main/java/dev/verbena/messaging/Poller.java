@@ -232,7 +232,7 @@ public final class Poller implements AutoCloseable {
     }
 
     /**
-     * Waits until a future is done, in whatever way; the polling thread polls meanwhile.
+     * Waits until a future completes, normally or not; the polling thread polls meanwhile.
      *
      * @return false when the time is over
      */
@@ -251,7 +251,7 @@ public final class Poller implements AutoCloseable {
         }
     }
 
-    /** For a close: waits for its end, but not in a handler, and not in an interrupted thread. */
+    /** Waits for a close to end, except in a handler or in an interrupted thread. */
     void awaitClosed(Object what, CompletableFuture<Status> closed, Duration most) {
         try {
             if (!isDispatchingHere() && !awaitDone(closed, most)) {
@@ -583,7 +583,7 @@ public final class Poller implements AutoCloseable {
         try (domain;
                 events;
                 queues) {
-            closing = true; // of all three, whatever one of them throws
+            closing = true; // closes all three, even if one of them throws
         } finally {
             finished = true;
             tasks.runAgain();

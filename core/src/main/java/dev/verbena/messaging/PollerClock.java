@@ -6,9 +6,8 @@ import java.util.function.LongSupplier;
 
 /**
  * The time of a {@link Poller}, in nanoseconds and in ticks of 100 ms, at which deadlines are
- * looked at. To read a clock costs as much as to poll, so a time that was read just now serves
- * again, and polls that find nothing read it seldom. Of the polling thread, except for {@link
- * #now}.
+ * checked. Reading a clock costs as much as a poll, so a time that was just read is used again, and
+ * empty polls rarely read the clock. For the polling thread only, except for {@link #now}.
  */
 final class PollerClock {
     static final long TICK_NANOSECONDS = TimeUnit.MILLISECONDS.toNanos(100);
@@ -21,7 +20,7 @@ final class PollerClock {
     private int tick;
     private int emptyPolls;
     private long lastWork; // when the last work ended
-    private boolean isNow; // that was just now
+    private boolean isNow; // no time has passed since then
 
     PollerClock(LongSupplier source) {
         this.source = source;
@@ -42,7 +41,7 @@ final class PollerClock {
         return source.getAsLong();
     }
 
-    /** Something else was done, which took time. */
+    /** Notes that time has passed since the last work ended. */
     void timePassed() {
         isNow = false;
     }
@@ -52,12 +51,12 @@ final class PollerClock {
         return isNow;
     }
 
-    /** Work begins: the time. */
+    /** Returns the time at which work begins. */
     long workBegins() {
         return isNow ? lastWork : now();
     }
 
-    /** Work, or a sleep, has ended: the time. */
+    /** Notes and returns the time at which work, or a sleep, ended. */
     long workEnds() {
         lastWork = now();
         isNow = true;
@@ -69,7 +68,7 @@ final class PollerClock {
         return lastWork;
     }
 
-    /** A poll found nothing: whether it is time to look at the clock. */
+    /** Counts an empty poll. Returns whether it is time to read the clock. */
     boolean isToBeRead() {
         return ++emptyPolls % READ_EVERY == 0;
     }

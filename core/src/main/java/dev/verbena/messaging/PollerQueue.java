@@ -60,7 +60,7 @@ final class PollerQueue {
         return broken;
     }
 
-    /** The queue is of no use any more; its connections are closed by the poller. */
+    /** Marks the queue as broken; the poller closes its connections. */
     void broke() {
         broken = true;
     }

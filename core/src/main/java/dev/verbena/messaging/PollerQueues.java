@@ -21,7 +21,7 @@ final class PollerQueues implements AutoCloseable {
     private final Adapter adapter;
     private final CompletionChannel events;
     private final boolean confined;
-    private volatile PollerQueue[] queues = {}; // each change makes it anew: polls make no iterator
+    private volatile PollerQueue[] queues = {}; // copied on change: polls need no iterator
 
     PollerQueues(Adapter adapter, CompletionChannel events, boolean confined) {
         this.adapter = adapter;
@@ -29,12 +29,12 @@ final class PollerQueues implements AutoCloseable {
         this.confined = confined;
     }
 
-    /** All of them, to be read only. */
+    /** All queues. The array must not be changed. */
     PollerQueue[] all() {
         return queues;
     }
 
-    /** A queue with room for so many completions more; a new one where all are full. */
+    /** Reserves room for completions in a queue, and creates a new queue if all are full. */
     synchronized PollerQueue reserve(int completions) {
         for (PollerQueue queue : queues) {
             if (queue.reserve(completions)) {
@@ -60,7 +60,7 @@ final class PollerQueues implements AutoCloseable {
     }
 
     /**
-     * Arms those that are not armed.
+     * Arms the queues that are not armed.
      *
      * @return whether there is something to poll
      */
@@ -72,7 +72,9 @@ final class PollerQueues implements AutoCloseable {
         return fired;
     }
 
-    /** One of them has fired, or none. Others that have fired, too, end the next wait. */
+    /**
+     * Notes which queue has fired, if any. If others have fired as well, they end the next wait.
+     */
     void fired(@Nullable CompletionQueue which) {
         for (PollerQueue queue : queues) {
             queue.fired(which);

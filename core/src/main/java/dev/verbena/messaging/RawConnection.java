@@ -93,7 +93,7 @@ public final class RawConnection extends PolledConnection<RawCallback> {
     }
 
     /**
-     * Makes a connection with receives of its own, and posts them.
+     * Creates a connection with receives of its own, and posts them.
      *
      * @param poller polls for it
      * @param limits of the queue pair; each of its receives is posted
@@ -115,7 +115,7 @@ public final class RawConnection extends PolledConnection<RawCallback> {
     }
 
     /**
-     * Makes a connection that takes its receives from a shared pool.
+     * Creates a connection that takes its receives from a shared pool.
      *
      * @param poller polls for it, and for all others of the pool
      * @param limits of the queue pair; its receives do not count
@@ -516,8 +516,8 @@ public final class RawConnection extends PolledConnection<RawCallback> {
     }
 
     /**
-     * Ends the connection at once: what is outstanding is cancelled. From any thread, handlers and
-     * callbacks too; does not wait.
+     * Ends the connection at once, and cancels outstanding requests. May be called from any thread,
+     * also in handlers and callbacks. Does not wait.
      *
      * @param why becomes part of the {@link #closeReason}
      */
@@ -526,9 +526,9 @@ public final class RawConnection extends PolledConnection<RawCallback> {
     }
 
     /**
-     * Lets the requests end that are outstanding, for 5 s at most, then disconnects the peer, and
-     * ends the connection. Does not wait: see {@link #closed}, which is done when {@link
-     * RawHandler#ended} has returned.
+     * Lets outstanding requests complete, for at most 5 s, then disconnects the peer and ends the
+     * connection. Does not wait: see {@link #closed}, which completes when {@link RawHandler#ended}
+     * has returned.
      */
     @Override
     public void close() {

@@ -1,9 +1,11 @@
 package dev.verbena.messaging;
 
-/** What a {@link RawConnection} calls, on the thread of its {@link Poller}. Must not block. */
+/**
+ * The callbacks of a {@link RawConnection}, on the thread of its {@link Poller}. Must not block.
+ */
 public interface RawHandler {
     /**
-     * A message has come. If this throws, the connection ends with INTERNAL_ERROR.
+     * A message has arrived. If this throws, the connection ends with INTERNAL_ERROR.
      *
      * @param connection the connection
      * @param message the message, whose memory is this program's until {@link RawMessage#repost}
@@ -12,7 +14,7 @@ public interface RawHandler {
 
     /**
      * The connection has ended. Called once, last: all callbacks were called before, and the device
-     * uses no memory of this connection's any more.
+     * no longer uses any memory of this connection.
      *
      * @param connection the connection
      * @param reason why

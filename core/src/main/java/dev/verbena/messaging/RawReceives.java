@@ -164,8 +164,8 @@ public final class RawReceives implements AutoCloseable {
     }
 
     /**
-     * A receive was not used: the other connections of the pool may have it. One that is refused
-     * would be missing for ever.
+     * Returns an unused receive to the pool, for other connections. If it is refused, all
+     * connections of the pool end, because it would be missing for ever.
      */
     void giveBack(int slot) {
         if (shared != null) {

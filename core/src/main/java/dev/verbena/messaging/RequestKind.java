@@ -1,6 +1,6 @@
 package dev.verbena.messaging;
 
-/** What a channel posts: for its user, and for itself. */
+/** The kinds of requests that a channel posts, for its user or for itself. */
 enum RequestKind {
     /** A message. */
     SEND(true, false, false),
@@ -17,7 +17,7 @@ enum RequestKind {
     /** Invalidates the token of an exposure of this side. */
     INVALIDATE(false, false, false);
 
-    /** Whether it sends a message of the user's, which uses a receive of the peer. */
+    /** Whether it sends a user's message, which uses a receive of the peer. */
     final boolean message;
 
     final boolean reads;

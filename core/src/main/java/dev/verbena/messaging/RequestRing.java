@@ -7,7 +7,7 @@ import org.jspecify.annotations.Nullable;
  * posted, so their slots are a ring. Guarded by the lock of the connection.
  *
  * <p>Each request gets its deadline at the first tick after its post: a post reads no clock, and a
- * poller that has not been polled for long takes no request for late.
+ * poller that was not polled for a long time does not consider a request late.
  *
  * @param <C> the type of their callbacks
  */

@@ -5,8 +5,8 @@ import org.jspecify.annotations.Nullable;
 import java.util.function.Consumer;
 
 /**
- * Tasks for the polling thread, in order. A {@link Task} that was created ahead is added without
- * memory: a connection can always end. From any thread.
+ * Tasks for the polling thread, in order. Adding a {@link Task} that was created in advance
+ * allocates nothing, so a connection can always end. May be used from any thread.
  */
 final class Tasks {
     /** A task that may be added again and again; while it waits, adding it does nothing. */
@@ -63,9 +63,9 @@ final class Tasks {
     private final TaskList failed = new TaskList();
 
     /**
-     * No tasks.
+     * Creates a list without tasks.
      *
-     * @param report gets what a task throws
+     * @param report receives the exceptions that tasks throw
      */
     Tasks(Consumer<Throwable> report) {
         this.report = report;
@@ -80,7 +80,7 @@ final class Tasks {
     }
 
     /**
-     * Runs all of them, and those that they add.
+     * Runs all tasks, and the tasks that they add.
      *
      * @return whether there was any
      */
@@ -101,7 +101,7 @@ final class Tasks {
         return any;
     }
 
-    /** At a tick: those that have thrown, and are to run again, do. */
+    /** Called at a tick: adds the failed tasks again that are to be repeated. */
     void runAgain() {
         Task task = failed.poll();
         while (task != null) {

@@ -21,7 +21,7 @@ public enum CloseReason {
         this.status = status;
     }
 
-    /** What the program's callback gets. */
+    /** The status that the program's callback receives. */
     public Status status() {
         return status;
     }

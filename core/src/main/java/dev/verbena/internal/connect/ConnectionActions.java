@@ -98,7 +98,7 @@ final class ConnectionActions {
         return found.device().equals(device);
     }
 
-    /** Whether a future is that of the step that is outstanding, and not of one before it. */
+    /** Whether a future belongs to the outstanding step, and not to an earlier one. */
     @SuppressWarnings("ReferenceEquality")
     boolean isOutstanding(CompletableFuture<Void> future) {
         return step != null && step.future() == future;
@@ -483,7 +483,7 @@ final class ConnectionActions {
         outcome.result = begun.future();
     }
 
-    /** Completes the step that is outstanding, if one is: with the failure, if there is one. */
+    /** Completes the outstanding step, if there is one, with the failure, if there is one. */
     private void endStep(@Nullable VerbenaException failure, Outcome outcome) {
         ConnectionStep ended = step;
         if (ended != null) {
@@ -494,7 +494,8 @@ final class ConnectionActions {
     }
 
     /**
-     * Releases everything, then fails the step: what waits for it may connect the queue pair again.
+     * Releases everything, then fails the step, because its caller may then connect the queue pair
+     * again.
      */
     void fail(VerbenaException why, boolean reusable, Outcome outcome) {
         if (queuePair != null) {

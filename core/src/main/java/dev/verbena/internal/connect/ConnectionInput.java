@@ -21,8 +21,8 @@ public sealed interface ConnectionInput {
      * Asks a peer for a connection. The step ends when the peer has accepted.
      *
      * @param queuePair this side's queue pair; released when the step fails
-     * @param sources the local addresses to try, one or more, in this order; null among them leaves
-     *     it to the route. The event thread asks for the next when the last led nowhere
+     * @param sources the local addresses to try, one or more, in this order; null leaves the choice
+     *     to the route. The event thread takes the next one when the last one did not work
      * @param sharedAddress whether others connect from the same address and port
      */
     record Connect(
@@ -107,6 +107,6 @@ public sealed interface ConnectionInput {
     /** Something that fails a step or a request; the caller gets the reason. */
     record Failing(ConnectionTrigger trigger, VerbenaException reason) implements ConnectionInput {}
 
-    /** A trigger that needs nothing else. */
+    /** A trigger without further data. */
     record Signal(ConnectionTrigger trigger) implements ConnectionInput {}
 }

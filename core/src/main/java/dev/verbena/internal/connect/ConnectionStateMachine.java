@@ -54,7 +54,7 @@ public final class ConnectionStateMachine implements ConnectionEvents.Handler {
             effects.add(effect);
         }
 
-        /** Runs the effects from an index on; each runs although one before it throws. */
+        /** Runs the effects from an index on, even if an earlier one throws. */
         private void run(int from) {
             if (from < effects.size()) {
                 try {
@@ -72,7 +72,7 @@ public final class ConnectionStateMachine implements ConnectionEvents.Handler {
     private final ConnectionActions actions; // under the lock, as is the state
     private ConnectionState state;
 
-    /** Creates one that may connect. */
+    /** Creates a state machine that may connect. */
     public ConnectionStateMachine(ConnectionEvents events, String device) {
         this.actions = new ConnectionActions(this, events, device, request -> {});
         this.state = ConnectionState.IDLE;
@@ -135,7 +135,10 @@ public final class ConnectionStateMachine implements ConnectionEvents.Handler {
 
     // ---- what can be asked
 
-    /** How the connection has ended: completes when an established one does, and never fails. */
+    /**
+     * The reason why the connection ended. Completes when an established connection ends; never
+     * fails.
+     */
     public CompletableFuture<CloseReason> closeReason() {
         return actions.closeReason();
     }
@@ -220,12 +223,12 @@ public final class ConnectionStateMachine implements ConnectionEvents.Handler {
         apply(() -> actions.isOutstanding(step) ? new Failing(trigger, why.get()) : null);
     }
 
-    /** Something happened that fails a step or a request. */
+    /** Reports an event that fails a step or a request. */
     void fail(ConnectionTrigger trigger, VerbenaException why) {
         apply(new Failing(trigger, why));
     }
 
-    /** Something happened that the trigger alone describes. */
+    /** Reports an event that has no data besides its trigger. */
     void signal(ConnectionTrigger trigger) {
         apply(new Signal(trigger));
     }
@@ -237,7 +240,8 @@ public final class ConnectionStateMachine implements ConnectionEvents.Handler {
     }
 
     /**
-     * Fires an input, if there is one; then, without the lock, runs what may run code of others.
+     * Fires an input, if there is one. Then, without the lock, runs its effects, because they may
+     * call the code of others.
      *
      * @param input called under the lock
      */
@@ -257,7 +261,7 @@ public final class ConnectionStateMachine implements ConnectionEvents.Handler {
     }
 
     /**
-     * Makes one transition, and those that follow from it.
+     * Makes one transition, and the transitions that follow from it.
      *
      * @throws VerbenaException for a call that is refused: nothing has changed then
      */
@@ -268,7 +272,7 @@ public final class ConnectionStateMachine implements ConnectionEvents.Handler {
         state = transition.next();
         try {
             actions.perform(transition.action(), input, from, outcome);
-        } catch (RuntimeException | Error e) { // of a call, or for example out of memory
+        } catch (RuntimeException | Error e) { // a failed call, or for example no memory
             ConnectionState otherwise = transition.ifItFails();
             if (otherwise != null) { // this action can fail
                 state = otherwise;

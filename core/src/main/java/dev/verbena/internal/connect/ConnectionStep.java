@@ -18,9 +18,9 @@ final class ConnectionStep {
     private final Timers.Timer timer;
 
     /**
-     * Begins one.
+     * Begins a step.
      *
-     * @param connection learns that the deadline has passed, by the event thread, unless {@link
+     * @param connection notified by the event thread when the deadline has passed, unless {@link
      *     #cancelDeadline} was called before
      */
     ConnectionStep(Timers timers, Duration timeout, ConnectionStateMachine connection) {

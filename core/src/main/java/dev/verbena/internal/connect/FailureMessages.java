@@ -269,7 +269,9 @@ public final class FailureMessages {
                 failure.getCause());
     }
 
-    /** What an action of a connection has thrown; an exception that describes itself stays. */
+    /**
+     * Describes an exception that an action has thrown; a VerbenaException is returned unchanged.
+     */
     static VerbenaException thrown(Throwable thrown) {
         return thrown instanceof VerbenaException failure
                 ? failure

@@ -96,7 +96,7 @@ public final class Listening implements ConnectionEvents.Handler {
                         "%s is an address of device %s, and this adapter is %s"
                                 .formatted(to.getAddress(), info.device(), device));
             }
-            address = Objects.requireNonNull(info.local()); // with the port that port 0 took
+            address = Objects.requireNonNull(info.local()); // with the port chosen for port 0
             return created;
         } catch (RuntimeException | Error e) {
             created.destroy();

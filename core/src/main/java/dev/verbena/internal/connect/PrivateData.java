@@ -21,11 +21,11 @@ public record PrivateData(byte[] data, boolean announced) {
     /** What its rejection carries. */
     public static final int REJECT_BYTES = 148;
 
-    /** Those of a peer that has sent nothing. */
+    /** The data of a peer that has sent nothing. */
     static final ConnectionData NONE = new ConnectionData(new byte[0], false, false, 0, 0);
 
     /**
-     * Those of a peer's request, reply or rejection.
+     * The data of a peer's request, reply or rejection.
      *
      * @param inboundReads how many reads of the peer this side is to serve at a time
      * @param outboundReads how many reads of this side the peer serves at a time

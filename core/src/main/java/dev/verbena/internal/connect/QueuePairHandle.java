@@ -9,8 +9,9 @@ import dev.verbena.internal.verbs.Errno;
 import dev.verbena.internal.verbs.StateChange;
 
 /**
- * What a connection does with this side's queue pair, from the call that names it until it is
- * released. For one connector at a time; a subclass of the API knows the queue pair.
+ * The operations of a connection on this side's queue pair, from the call that names the queue pair
+ * until it is released. Used by one connector at a time. Its subclass in the API's package knows
+ * the queue pair.
  *
  * <p>Remembers whether the queue pair was changed: one that was not may be connected again, one
  * that was has to be flushed.
@@ -26,7 +27,7 @@ public abstract class QueuePairHandle {
     private static final int ENDLESS_RNR_RETRIES = 7;
 
     /**
-     * What stays the same while a connection uses the queue pair.
+     * The properties that do not change while a connection uses the queue pair.
      *
      * @param number by which the peer finds it
      * @param address by which asynchronous events name it
@@ -53,12 +54,12 @@ public abstract class QueuePairHandle {
     private final Traits traits;
     private boolean changed; // under the lock of the connection
 
-    /** Creates a handle of a queue pair that nothing was done to. */
+    /** Creates a handle of a queue pair, which counts as unchanged. */
     protected QueuePairHandle(Traits traits) {
         this.traits = traits;
     }
 
-    /** What stays the same. */
+    /** The properties that do not change. */
     public final Traits traits() {
         return traits;
     }

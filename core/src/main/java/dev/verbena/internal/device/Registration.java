@@ -18,7 +18,7 @@ import java.util.function.IntToLongFunction;
 import java.util.stream.Stream;
 
 /**
- * Registers memory with a device; the exception of a failure says what to do about it.
+ * Registers memory with a device. If that fails, the exception says what to do about it.
  *
  * @param access the rights that the program asked for
  */

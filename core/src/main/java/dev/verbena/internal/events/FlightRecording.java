@@ -22,8 +22,8 @@ import java.util.concurrent.CompletableFuture;
  * The events that this library gives to the JDK's Flight Recorder, {@code dev.verbena.*}. All are
  * off unless a recording's settings switch them on.
  *
- * <p>Ask {@link #on} before you use a class of an event: loading the first of them starts half of
- * the Flight Recorder, which takes half a second, and fails in a runtime image without it.
+ * <p>Check {@link #on} before you use the class of an event: loading the first of them starts half
+ * of the Flight Recorder, which takes half a second, and fails in a runtime image without it.
  */
 public final class FlightRecording {
     private static final boolean PRESENT = present();
@@ -337,7 +337,7 @@ public final class FlightRecording {
         }
     }
 
-    // The next three are asked for by posts and polls: wanted() allocates nothing.
+    // Posts and polls call wanted() of the next three events, so it allocates nothing.
 
     /** A post returned another status than SUCCESS. */
     @Name("dev.verbena.RefusedPost")

@@ -17,14 +17,14 @@ import java.util.function.Consumer;
 import java.util.function.UnaryOperator;
 
 /**
- * The connection of a queue pair by address, without the connection manager: its own address, and
- * the steps to the peer's. Any thread may call it.
+ * Connects a queue pair by address, without the connection manager. Knows this side's address, and
+ * makes the transitions that connect it to the peer's. Any thread may call it.
  */
 public final class AddressedConnection {
     private static final int SEQUENCE_BITS = 0xFF_FFFF;
 
     private final NativeQueuePair pair;
-    // Of its port, as it was when the queue pair was created: a whole Port takes 140 bytes more.
+    // Copied from its port when the queue pair is created: a whole Port takes 140 bytes more.
     private final int portNumber;
     private final int mtuBytes;
     private final int lid;
@@ -42,7 +42,7 @@ public final class AddressedConnection {
         this.gid = gid;
     }
 
-    /** What a peer needs to know to connect to it. */
+    /** The address that a peer needs to connect to it. */
     public QueuePairAddress address() {
         Port.GidEntry own = ownGid();
         return QueuePairAddress.of(

@@ -16,7 +16,7 @@ import java.util.function.Supplier;
  * The thread of a completion queue with a callback: waits for the queue and calls back. Failures of
  * a wait or of the callback are reported, and the thread goes on.
  *
- * @param <M> the completion queue
+ * @param <M> the type of the completion queue
  */
 public final class CallbackThread<M extends EventChannel.Member> {
     /** How long {@link #join} waits. */

@@ -248,7 +248,7 @@ public class CompletionEvents implements EventChannel.Member, CompletionPoller.L
         return status;
     }
 
-    /** What the queue fired with last: for the waiting thread only. */
+    /** The status with which the queue last fired. For the waiting thread only. */
     public Status last() {
         return last;
     }
@@ -284,8 +284,8 @@ public class CompletionEvents implements EventChannel.Member, CompletionPoller.L
     }
 
     /**
-     * The queue is of no use any more. Ends what its queue pairs have outstanding first: a notified
-     * consumer finds all their completions here.
+     * Marks the queue as broken. First ends the outstanding requests of its queue pairs, so a
+     * notified consumer finds all their completions here.
      *
      * @param overrun whether the queue overran; otherwise the device has failed
      */

@@ -49,7 +49,8 @@ public final class CompletionPoller {
     private final QueueRegistry registry = new QueueRegistry();
     private final Delivery delivery;
     private final Synthesis synthesis;
-    // What was polled and is not taken yet: these of raw. Some are left when the store is full.
+    // The completions in raw that were polled and not taken yet. Some remain when the store is
+    // full.
     private int next;
     private int end;
     private boolean unsettled; // something is kept, synthesized or left: no short poll
@@ -146,13 +147,16 @@ public final class CompletionPoller {
                 });
     }
 
-    /** The native queue was resized: as many completions can be kept. */
+    /** The native queue was resized: enlarges the store to hold as many completions. */
     public void resized(int depth) {
         UndeliveredCompletions larger = new UndeliveredCompletions(depth);
         changeByOwner(() -> delivery.moveTo(larger));
     }
 
-    /** Under the lock. When it is closed, as it may be before its queue pairs, nobody polls. */
+    /**
+     * Runs a change under the lock, unless the queue is closed: then nobody polls. A queue may be
+     * closed before its queue pairs.
+     */
     private void changeByOwner(Runnable change) {
         ownerTasks.runByOwner(
                 () -> {
@@ -288,7 +292,8 @@ public final class CompletionPoller {
     }
 
     /**
-     * Polls what is there and keeps it for the consumer, as much as there is room for.
+     * Polls the available completions and keeps them for the consumer, as many as there is room
+     * for.
      *
      * @return whether anything was taken
      */
@@ -321,7 +326,7 @@ public final class CompletionPoller {
         return came;
     }
 
-    /** Polls, when nothing is left to be taken; returns whether anything came. */
+    /** Polls again after all completions were taken. Returns whether there were new ones. */
     private boolean refill(int count) {
         next = 0;
         end = ask(count);
@@ -528,7 +533,7 @@ public final class CompletionPoller {
         }
     }
 
-    /** Whether the queue is open, and there is room for what another drain finds. */
+    /** Whether the queue is open, and has room for the completions of another drain. */
     private boolean canKeepMore() {
         if (!lock.acquire()) {
             return false;

@@ -44,12 +44,12 @@ public final class CompletionRecords {
         size = 0;
     }
 
-    /** The second word of a success. */
+    /** The second word of the record of a success. */
     static long success(OperationType type, long bytes, boolean immediate) {
         return RequestState.of(type) | (immediate ? IMMEDIATE : 0) | bytes << Integer.SIZE;
     }
 
-    /** The second word of a failure. */
+    /** The second word of the record of a failure. */
     static long failure(OperationType type, int status, int vendorError) {
         return RequestState.of(type, status) | (long) vendorError << Integer.SIZE;
     }

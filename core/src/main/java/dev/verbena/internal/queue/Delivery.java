@@ -34,12 +34,12 @@ final class Delivery {
         this.store = new UndeliveredCompletions(capacity);
     }
 
-    /** Makes room for so many queue pairs that fail, in addition to those that have. */
+    /** Makes room for more failed queue pairs, in addition to those that have failed already. */
     void ensureCapacity(int queuePairs) {
         failed.ensureCapacity(failed.size() + queuePairs);
     }
 
-    /** Goes on with a store that is larger, unless it is not. */
+    /** Moves everything to another store if that is larger. */
     void moveTo(UndeliveredCompletions larger) {
         if (larger.capacity() > store.capacity()) {
             larger.addAll(store);

@@ -11,7 +11,7 @@ public final class Domain {
     private final WindowTable windows = new WindowTable();
 
     /**
-     * Makes one without windows.
+     * Creates a domain without windows.
      *
      * @param address of the {@code ibv_pd}
      */
@@ -30,8 +30,8 @@ public final class Domain {
     }
 
     /**
-     * Frees the native windows that are bound on a queue pair, before that is destroyed. Others
-     * find these windows free at once, and wait until they are.
+     * Frees the native windows that are bound on a queue pair, before the queue pair is destroyed.
+     * Other threads see these windows as free at once, and wait until they really are.
      */
     void freeWindows(Endpoint queuePair, DeviceControl control, Teardown end) {
         List<WindowTable.Lost> lost;

@@ -10,7 +10,7 @@ import java.util.List;
 import java.util.Objects;
 import java.util.function.Consumer;
 
-/** What completions and windows know of the queue pair that they belong to. */
+/** The part of a queue pair that its completions and windows use. */
 public class Endpoint {
     private final WindowTable windows;
     private final RequestCounts sendCounts = new RequestCounts();
@@ -60,7 +60,7 @@ public class Endpoint {
         return remains != null && remains.add(free);
     }
 
-    /** No request can name what was kept any more. */
+    /** Frees everything that was kept, because no request can name it any more. */
     final void freeRemains(Teardown end) {
         List<Consumer<Teardown>> taken;
         synchronized (this) {

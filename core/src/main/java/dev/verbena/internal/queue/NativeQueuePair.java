@@ -34,8 +34,8 @@ import java.util.concurrent.TimeUnit;
  * two queues. Creates all of it, moves the queue pair through its states, connects it by address,
  * ends and destroys it. Requests are posted by {@link SendQueue} and {@link ReceiveQueue}.
  *
- * <p>Any thread may call it; the queues have rules of their own. What it needs of the API's object
- * for this queue pair are the abstract methods.
+ * <p>Any thread may call it; the queues have rules of their own. Its abstract methods give it
+ * access to the API's object for this queue pair.
  */
 public abstract class NativeQueuePair extends Endpoint {
     /** How long a device that has failed has for outstanding requests, in nanoseconds. */
@@ -195,8 +195,9 @@ public abstract class NativeQueuePair extends Endpoint {
     }
 
     /**
-     * Makes it known to events, which name the API's object, and to the completion queues, whose
-     * breakdown ends it. Apart from the constructor: from then on other threads call it.
+     * Registers it for events, which name the API's object, and with the completion queues, whose
+     * breakdown ends it. Not part of the constructor, because other threads may call it from then
+     * on.
      *
      * @param otherwise destroys it when that fails
      */
@@ -309,7 +310,7 @@ public abstract class NativeQueuePair extends Endpoint {
         return byAddress;
     }
 
-    /** Moves it to another state of its connection; 0, or a negative errno. */
+    /** Applies a state change of its connection. Returns 0 or a negative errno. */
     public int change(StateChange change) {
         if (change.state() == StateChange.READY_TO_RECEIVE) {
             progress.becomesReachable();
@@ -318,7 +319,7 @@ public abstract class NativeQueuePair extends Endpoint {
     }
 
     /**
-     * Lets posts through: a connector has connected it.
+     * Admits posts, because a connector has connected it.
      *
      * @param whenFailed called when a request has failed, by the thread that polled its completion
      * @return false when one had failed before this: the peer may send as soon as it is ready to
@@ -568,7 +569,9 @@ public abstract class NativeQueuePair extends Endpoint {
         var _ = Threads.await(sharedReceivesReturned(), Duration.ofNanos(left));
     }
 
-    /** Done when it takes no more of the shared receives, or if nothing says so. */
+    /**
+     * Completes when it takes no more shared receives; already complete if nothing reports that.
+     */
     public CompletableFuture<Void> sharedReceivesReturned() {
         return lastReceive != null && progress.reachable() && device.provider().reportsLastReceive()
                 ? lastReceive

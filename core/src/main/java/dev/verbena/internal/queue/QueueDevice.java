@@ -5,7 +5,7 @@ import dev.verbena.internal.verbs.DeviceControl;
 import dev.verbena.internal.verbs.Provider;
 import dev.verbena.internal.verbs.VerbsContext;
 
-/** An opened device, as its queues use it. */
+/** The parts of an opened device that its queues use. */
 public record QueueDevice(
         String name,
         DeviceControl control,

@@ -3,8 +3,8 @@ package dev.verbena.internal.queue;
 import dev.verbena.QueuePairState;
 
 /**
- * How far a queue pair has come, and why its connection has ended. Each fact is noted once, by any
- * thread; what two threads may want to change is under the monitor.
+ * The progress of a queue pair from creation to close, and the reason why its connection ended. Any
+ * thread may set a fact. The facts that two threads may want to change are guarded by the monitor.
  */
 final class QueuePairProgress {
     private volatile boolean connecting; // or connected, or flushed; set under the monitor
@@ -17,7 +17,7 @@ final class QueuePairProgress {
     private volatile boolean stalled; // its watchdog has failed it
     private volatile boolean movedToError; // by this side
     private volatile boolean ownRequestFailed; // with a status of its own, not flushed
-    private volatile boolean failedByItself; // flushed although neither this side nor that did it
+    private volatile boolean failedByItself; // flushed, but for neither of these reasons
     private volatile boolean broken; // IBV_EVENT_QP_FATAL
 
     /** Reserves it for one connection; false when it is or was connected, or flushed. */
@@ -47,7 +47,7 @@ final class QueuePairProgress {
         established = true;
     }
 
-    /** True once, when a connection ends that was made by address. */
+    /** Ends a connection that was made by address. Returns false if there is none. */
     synchronized boolean endByAddress() {
         boolean ends = connectedByAddress;
         connectedByAddress = false;
@@ -77,7 +77,7 @@ final class QueuePairProgress {
         return requestFailed;
     }
 
-    /** Its watchdog is about to fail it. */
+    /** Notes that the watchdog is about to fail the queue pair. */
     void stall() {
         stalled = !flushed && !failed;
     }
@@ -87,7 +87,7 @@ final class QueuePairProgress {
         return stalled;
     }
 
-    /** This side is about to move it to the error state. */
+    /** Notes that this side is about to move the queue pair to the error state. */
     void movesToError() {
         movedToError = true;
     }
@@ -109,7 +109,7 @@ final class QueuePairProgress {
         }
     }
 
-    /** Whether it has failed for no reason that this side knows. */
+    /** Whether it has failed for a reason that this side does not know. */
     boolean failedByItself() {
         return failedByItself && !ownRequestFailed && !broken;
     }

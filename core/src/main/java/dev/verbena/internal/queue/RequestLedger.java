@@ -100,7 +100,10 @@ public final class RequestLedger extends RequestSlots implements Credit {
         return queue;
     }
 
-    /** Whether as many requests are outstanding as the queue is deep, as far as this side knows. */
+    /**
+     * Whether the number of outstanding requests, as far as this side knows, equals the queue's
+     * depth.
+     */
     public boolean full() {
         return added - limit >= 0 && fullNow();
     }
@@ -415,7 +418,7 @@ public final class RequestLedger extends RequestSlots implements Credit {
         }
     }
 
-    /** Whether the completion of a request, or of one behind it, was polled. */
+    /** Whether the completion of a request, or of a later one, was polled. */
     boolean hasEnded(int sequence) {
         return retired - sequence > 0;
     }

@@ -177,7 +177,9 @@ public final class SendQueue extends QueueLock {
         return made;
     }
 
-    /** Checks flags, that there is a free slot, and that the peer is connected and can do it. */
+    /**
+     * Checks the flags, that a slot is free, and that the connected peer supports the operation.
+     */
     PostResult admit(Operation operation, int flags) {
         if (!connected()) {
             return PostResult.NOT_CONNECTED;
@@ -200,7 +202,7 @@ public final class SendQueue extends QueueLock {
         return ledger.full();
     }
 
-    /** Checks what a request, or those of a batch, need of the peer. */
+    /** Checks that the peer supports a request, or all requests of a batch. */
     private PostResult checkPeer(boolean invalidates, boolean reads) {
         if (invalidates && !peerInvalidatable) {
             return PostResult.NO_REMOTE_INVALIDATE;
@@ -209,9 +211,7 @@ public final class SendQueue extends QueueLock {
         return reads && outboundReads == 0 ? PostResult.NO_READS : PostResult.ACCEPTED;
     }
 
-    /**
-     * Checks that the queue is connected to a peer with what a batch needs, and has room for it.
-     */
+    /** Checks that the queue is connected to a peer that supports a batch, and has room for it. */
     PostResult admitBatch(int count, boolean invalidates, boolean reads) {
         if (!connected()) {
             return PostResult.NOT_CONNECTED;

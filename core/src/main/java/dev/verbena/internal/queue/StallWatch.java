@@ -44,9 +44,7 @@ public final class StallWatch {
         current = null;
     }
 
-    /**
-     * Looks at the queue pair now and then, until another takes its place. For the event thread.
-     */
+    /** Checks the queue pair periodically until another check replaces it. For the event thread. */
     private final class Check implements Runnable {
         private final long interval;
         private final RequestLedger ledger = pair.sends().ledger();

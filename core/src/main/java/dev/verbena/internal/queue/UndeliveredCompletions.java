@@ -4,8 +4,8 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * Completions that this library polled on its own, until the consumer polls: a ring, oldest first,
- * each with the queue that gets a slot back once it is delivered. What finds it full stays in the
- * native completion queue, or in its {@link RequestLedger}.
+ * each with the queue that gets a slot back once it is delivered. When the ring is full, further
+ * completions stay in the native completion queue, or in their {@link RequestLedger}.
  */
 final class UndeliveredCompletions {
     private final CompletionRecords records;
@@ -32,7 +32,7 @@ final class UndeliveredCompletions {
     }
 
     /**
-     * Adds a completion; only when there is room.
+     * Adds a completion. The store must not be full.
      *
      * @param credit the queue that gets a slot back on delivery, or null
      */
@@ -42,7 +42,7 @@ final class UndeliveredCompletions {
         records.set(at, endpoint, context, kind, extra);
     }
 
-    /** Adds what another one holds, which is not used any more. */
+    /** Adds all completions of another store, which is not used any more. */
     void addAll(UndeliveredCompletions other) {
         for (int i = 0; i < other.size; i++) {
             int at = at(size++);

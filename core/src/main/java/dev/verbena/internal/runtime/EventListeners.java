@@ -83,7 +83,7 @@ public final class EventListeners {
         }
     }
 
-    /** Tells all listeners, once each, that no event will be taken any more. */
+    /** Notifies each listener, once, that no more events will be delivered. */
     public void threadEnded() {
         for (Listener listener : listeners) {
             if (!listener.ended.getAndSet(true)) {

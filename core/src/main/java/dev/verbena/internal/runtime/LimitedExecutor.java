@@ -20,7 +20,10 @@ public final class LimitedExecutor implements Executor {
     private final Queue<Runnable> waiting = new ArrayDeque<>();
     private int running; // threads that run tasks, or are about to
 
-    /** Makes one without a thread. Tasks are rejected while {@code capacity} others wait. */
+    /**
+     * Creates an executor that has no thread yet. Tasks are rejected while {@code capacity} others
+     * wait.
+     */
     public LimitedExecutor(Executor threads, int limit, int capacity) {
         this.threads = threads;
         this.limit = limit;

@@ -13,8 +13,8 @@ import java.util.concurrent.atomic.AtomicLong;
  */
 public final class Timers {
     /**
-     * A task that was added, by the time at which it is due. Nanosecond clocks wrap around: only
-     * differences mean anything.
+     * A task that was added. Tasks are ordered by the time at which they are due. Nanosecond clocks
+     * wrap around: only differences mean anything.
      */
     public final class Timer implements Comparable<Timer> {
         private final long time;

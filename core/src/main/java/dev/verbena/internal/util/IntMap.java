@@ -42,7 +42,7 @@ public final class IntMap<V> {
         values[at] = value;
     }
 
-    /** Makes room for so many keys, the only thing that needs memory. */
+    /** Makes room for this many keys, which is the only step that allocates memory. */
     public void ensureCapacity(int count) {
         while (count * 2 > keys.length) {
             grow();

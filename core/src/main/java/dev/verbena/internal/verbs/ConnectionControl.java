@@ -67,7 +67,7 @@ public class ConnectionControl {
         return channel;
     }
 
-    /** The file descriptor, non-blocking, that becomes readable with an event. */
+    /** The non-blocking file descriptor that becomes readable when there is an event. */
     public int descriptor(long channel) {
         return Native.getInt(channel, RdmaEventChannel.FD);
     }

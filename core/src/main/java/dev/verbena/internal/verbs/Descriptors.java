@@ -105,8 +105,8 @@ public final class Descriptors {
     }
 
     /**
-     * Calls {@code poll(2)} without an allocation: how many of some struct pollfd are ready. After
-     * a signal or an error it asks again, without waiting, for errno.
+     * Calls {@code poll(2)} without allocating, and returns the number of {@code struct pollfd}
+     * that are ready. After a signal or an error it polls again, without waiting, to learn errno.
      */
     static int poll(long pollfds, int count, int milliseconds) {
         int ready = POLL.callWithoutErrno(pollfds, count, milliseconds);

@@ -54,9 +54,9 @@ public class DeviceControl {
     }
 
     /**
-     * Finds a function of the {@code verbs_context} as {@code verbs_get_ctx_op} does: those that
-     * are not exported, but inline in verbs.h. The struct ends with the {@code ibv_context}, and
-     * grows in front.
+     * Finds a function of the {@code verbs_context} as {@code verbs_get_ctx_op} does. In verbs.h,
+     * these functions are inline and not exported. The struct ends with the {@code ibv_context},
+     * and grows at its front.
      *
      * @return one that {@linkplain NativeFunction#isNull is null} where the library or the provider
      *     does not have it
@@ -261,7 +261,7 @@ public class DeviceControl {
         return channel;
     }
 
-    /** The file descriptor, non-blocking, that becomes readable with an event. */
+    /** The non-blocking file descriptor that becomes readable when there is an event. */
     public int channelDescriptor(long channel) {
         return Native.getInt(channel, IbvCompChannel.FD);
     }

@@ -14,8 +14,8 @@ import java.util.List;
 /**
  * The libraries whose functions are called. Each is loaded with its first function.
  *
- * <p>Call {@link #problemWithVerbs} or {@link #problemWithConnections} first: initializing a class
- * fails whose functions are not there.
+ * <p>Call {@link #problemWithVerbs} or {@link #problemWithConnections} first: a class cannot be
+ * initialized if its functions are missing.
  */
 @SuppressWarnings("restricted") // loading the libraries is what this module asks native access for
 public final class Libraries {

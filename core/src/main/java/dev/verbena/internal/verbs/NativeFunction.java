@@ -71,8 +71,8 @@ record NativeFunction(MemorySegment address) {
     }
 
     /**
-     * Calls a function that returns an int, the error by value, or -1 and sets errno: 0, or a
-     * negative errno.
+     * Calls a function that reports an error either as its value or as -1 with errno. Returns 0 or
+     * a negative errno.
      */
     int value(long... arguments) {
         try (Scratch scratch = Scratch.borrow()) {
@@ -81,7 +81,8 @@ record NativeFunction(MemorySegment address) {
     }
 
     /**
-     * Calls a function that returns how many or which, or -1 and sets errno: or a negative errno.
+     * Calls a function that returns a count or an identifier, or -1 with errno. Returns that
+     * number, or a negative errno.
      */
     int count(long... arguments) {
         try (Scratch scratch = Scratch.borrow()) {
@@ -89,7 +90,9 @@ record NativeFunction(MemorySegment address) {
         }
     }
 
-    /** Calls the function with at most six arguments; {@link Scratch#errno} has its errno then. */
+    /**
+     * Calls the function with at most six arguments; {@link Scratch#errno} then returns its errno.
+     */
     long call(Scratch scratch, long... arguments) {
         long[] a = Arrays.copyOf(arguments, MOST_ARGUMENTS);
         try {

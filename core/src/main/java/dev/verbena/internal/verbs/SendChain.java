@@ -263,9 +263,9 @@ public final class SendChain {
     }
 
     /**
-     * Whether the provider queued all requests: the answer is 0 and {@code bad_wr} is NULL. siw may
-     * return 0 and set {@code bad_wr}, because the result of ringing the doorbell overwrites that
-     * of queueing.
+     * Whether the provider queued all requests: the call returned 0 and {@code bad_wr} is NULL. siw
+     * may return 0 and set {@code bad_wr}, because the result of ringing the doorbell overwrites
+     * that of queueing.
      */
     public boolean accepted(int answer) {
         return answer == 0 && Native.getLong(refused, 0) == 0;

@@ -69,8 +69,9 @@ public final class VerbsContext {
     }
 
     /**
-     * A segment made here for each call would save the checks of one in a field, but deep in a
-     * program's handlers the JIT does not inline its constructor, and then each call allocates.
+     * Takes a segment from a field. Creating a segment here for each call would save the checks
+     * that a field's segment needs, but deep in a program's handlers the JIT does not inline the
+     * constructor, and then each call allocates.
      */
     private static int call(boolean critical, MemorySegment function, long a, long b, long c) {
         try {
