@@ -382,8 +382,8 @@ final class Exposures {
             if (exposure != null && exposure.isLate(now)) {
                 if (exposure.state == Exposure.State.EXPOSED) {
                     revoke(exposure, Status.IO_TIMEOUT);
-                } else {
-                    late = true;
+                } else if (exposure.state == Exposure.State.ASKED_BACK) {
+                    late = true; // an invalidate has a deadline of its own
                 }
             }
         }

@@ -64,6 +64,7 @@ public final class MessageChannel extends PolledConnection<SendCallback> {
     private final PeerMemory peerMemory;
     private final int keepAliveTicks;
     private int maxMessage; // that the peer takes, too
+    private boolean awaitsDestroy; // of its queue pair; of the polling thread
 
     /** Makes what it needs, and posts its receives. It may not send before {@link #open}. */
     MessageChannel(Poller poller, MessagingOptions options, @Nullable MessageHandler handler) {
@@ -475,7 +476,10 @@ public final class MessageChannel extends PolledConnection<SendCallback> {
         }
         // What is exposed ends when the queue pair is destroyed, which may be later.
         if (exposures.inUse() && !isPairDestroyed()) {
-            var _ = pair.closed().whenComplete((nothing, thrown) -> tearDownAgain());
+            if (!awaitsDestroy) {
+                awaitsDestroy = true;
+                var _ = pair.closed().whenComplete((nothing, thrown) -> tearDownAgain());
+            }
             return false;
         }
         exposures.endAll(why.status());

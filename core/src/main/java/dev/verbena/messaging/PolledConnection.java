@@ -58,6 +58,7 @@ abstract sealed class PolledConnection<C> implements AutoCloseable
     private @Nullable Throwable trouble; // the reason why it has to end, if any
     private boolean connectionClosed;
     private boolean pairClosed;
+    private boolean tornDown;
     private @Nullable CompletableFuture<Void> returned; // the shared receives, by the device
 
     /**
@@ -109,6 +110,9 @@ abstract sealed class PolledConnection<C> implements AutoCloseable
     final void start() {
         pair.attach(this);
         poller.add(this);
+        if (queue.broken() || receives.queue().broken()) { // before the poller knew of this one
+            fail(Status.INTERNAL_ERROR, "its completion queue is broken", null);
+        }
     }
 
     /** Undoes this constructor when a later step of it throws. */
@@ -276,18 +280,21 @@ abstract sealed class PolledConnection<C> implements AutoCloseable
     }
 
     private void requestEndedIn(int slot) {
-        C callback;
-        Object attachment;
-        lock.lock();
+        C callback = null;
+        Object attachment = null;
         try {
-            callback = requests.callback(slot);
-            attachment = requests.attachment(slot);
-            requests.ended(slot);
-            requestEnded(slot);
-        } finally {
-            lock.unlock();
+            lock.lock();
+            try {
+                callback = requests.callback(slot);
+                attachment = requests.attachment(slot);
+                requests.ended(slot);
+                requestEnded(slot);
+            } finally {
+                lock.unlock();
+            }
+        } finally { // also if what waited for the slot could not be posted for lack of memory
+            callSafely(callback, attachment, Status.SUCCESS);
         }
-        callSafely(callback, attachment, Status.SUCCESS);
     }
 
     private void callSafely(@Nullable C callback, @Nullable Object attachment, Status status) {
@@ -407,6 +414,9 @@ abstract sealed class PolledConnection<C> implements AutoCloseable
      * does when it is called again, at the next tick.
      */
     private void tearDown() {
+        if (tornDown) {
+            return;
+        }
         if (!connectionClosed) {
             drain();
             connectionClosed = true; // an object that fails to close is not closed again
@@ -424,8 +434,9 @@ abstract sealed class PolledConnection<C> implements AutoCloseable
             continue;
         }
         if (ended(why)) {
-            poller.release(queue, completions);
             poller.remove(this);
+            tornDown = true; // last: what follows needs no memory
+            poller.release(queue, completions);
             closed.complete(why.status());
         }
     }

@@ -15,7 +15,7 @@ final class PollerQueue {
     private final Completions completions = new Completions(BATCH);
     private int reserved; // guarded by the poller
     private boolean armed; // of the polling thread
-    private boolean broken;
+    private volatile boolean broken;
 
     PollerQueue(CompletionQueue queue) {
         this.queue = queue;

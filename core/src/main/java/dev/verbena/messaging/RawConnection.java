@@ -145,7 +145,7 @@ public final class RawConnection extends PolledConnection<RawCallback> {
      * @throws VerbenaException as {@link Connector#connect(QueuePair, InetSocketAddress,
      *     ConnectionOptions)} and {@link Connector#completeConnect(ConnectionOptions)} do; after
      *     CONNECTION_REFUSED by the peer's program, {@link #connectionData} has its private data
-     * @throws IllegalStateException in a handler or callback
+     * @throws IllegalStateException in a handler or callback, or if it was called before
      */
     public void connect(InetSocketAddress peer, ConnectionOptions options) {
         connect(peer, options, accepted -> {});
@@ -159,13 +159,15 @@ public final class RawConnection extends PolledConnection<RawCallback> {
      * @param check gets what the peer has accepted with, before anything can be posted; to refuse
      *     it, it throws, which this call then does, too
      * @throws VerbenaException as {@link #connect(InetSocketAddress, ConnectionOptions)}
-     * @throws IllegalStateException in a handler or callback
+     * @throws IllegalStateException in a handler or callback, or if it was called before
      */
     public void connect(
             InetSocketAddress peer,
             ConnectionOptions options,
             Consumer<? super ConnectionData> check) {
-        connectAndWait(peer, options, Arguments.notNull(check, "check"));
+        Arguments.notNull(check, "check");
+        checkNotConnected();
+        connectAndWait(peer, options, check);
     }
 
     /**
@@ -176,9 +178,11 @@ public final class RawConnection extends PolledConnection<RawCallback> {
      * @param options deadline, private data and path
      * @return done when the peer has completed the connection; fails as {@link
      *     Connector#acceptAsync} does
+     * @throws IllegalStateException if it was connected before
      */
     @CanIgnoreReturnValue
     public CompletableFuture<Void> accept(Connector request, ConnectionOptions options) {
+        checkNotConnected();
         CompletableFuture<Void> accepted;
         try {
             requestedWith(request.connectionData());
@@ -196,6 +200,13 @@ public final class RawConnection extends PolledConnection<RawCallback> {
                         notConnected(null, thrown);
                     }
                 });
+    }
+
+    private void checkNotConnected() {
+        if (peerConnector() != null) {
+            throw new IllegalStateException(
+                    this + " is connected or connecting already. Create another RawConnection");
+        }
     }
 
     /**

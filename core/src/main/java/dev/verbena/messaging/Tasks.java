@@ -22,21 +22,24 @@ final class Tasks {
         }
     }
 
-    private static final class TaskList {
+    /** Both lists have one monitor: a task is in one of them at most. */
+    private final class TaskList {
         private volatile @Nullable Task first;
         private @Nullable Task last;
 
-        synchronized void add(Task task) {
-            if (task.waits) {
-                return;
-            }
-            task.waits = true;
-            Task before = last;
-            last = task;
-            if (before == null) {
-                first = task;
-            } else {
-                before.next = task;
+        void add(Task task) {
+            synchronized (Tasks.this) {
+                if (task.waits) {
+                    return;
+                }
+                task.waits = true;
+                Task before = last;
+                last = task;
+                if (before == null) {
+                    first = task;
+                } else {
+                    before.next = task;
+                }
             }
         }
 
@@ -44,17 +47,19 @@ final class Tasks {
             return first == null ? null : take();
         }
 
-        private synchronized @Nullable Task take() {
-            Task taken = first;
-            if (taken != null) {
-                first = taken.next;
-                if (first == null) {
-                    last = null;
+        private @Nullable Task take() {
+            synchronized (Tasks.this) {
+                Task taken = first;
+                if (taken != null) {
+                    first = taken.next;
+                    if (first == null) {
+                        last = null;
+                    }
+                    taken.next = null;
+                    taken.waits = false;
                 }
-                taken.next = null;
-                taken.waits = false;
+                return taken;
             }
-            return taken;
         }
     }
 

@@ -1,9 +1,11 @@
 package dev.verbena.messaging;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.verbena.Adapter;
 import dev.verbena.BufferList;
+import dev.verbena.ConnectionOptions;
 import dev.verbena.Connector;
 import dev.verbena.FakeAdapters;
 import dev.verbena.Listener;
@@ -99,6 +101,43 @@ class RawConnectionCloseTest {
         }
         Until.holds(() -> device.objects() == 0);
         device.dispose();
+    }
+
+    /** The room in the completion queue is given back once, however often the end is asked for. */
+    @Test
+    void theEndOfAConnectionComesOnce() {
+        try (FakeFabric one = new FakeFabric();
+                Poller mine = Poller.onThisThread(one.adapter, IdleStrategy.events())) {
+            PollerQueue queue = mine.reserve(1);
+            RawConnection connection =
+                    RawConnection.create(mine, QueuePairLimits.depths(4, 4), 64, null, handler());
+            connection.abort("test");
+            int ignored = mine.poll();
+            assertThat(connection.closed()).isDone();
+            connection.tearDownAgain();
+            ignored = mine.poll();
+            assertThat(queue.reserve(queue.queue().depth() - 1)).isTrue();
+            assertThat(queue.reserve(1)).as("room that nobody has given back").isFalse();
+            assertThat(ends).hasSize(1);
+        }
+    }
+
+    /** A second attempt would take the place of the connector, and leave the first one open. */
+    @Test
+    void aConnectionIsConnectedOnce() throws Exception {
+        BlockingQueue<RawConnection> accepted = new LinkedBlockingQueue<>();
+        try (Listener listener = listen(accepted::add);
+                RawConnection connection = create()) {
+            connection.connect(listener.localAddress(), ConnectionOptions.DEFAULTS);
+            assertThatThrownBy(
+                            () ->
+                                    connection.connect(
+                                            listener.localAddress(), ConnectionOptions.DEFAULTS))
+                    .isInstanceOf(IllegalStateException.class)
+                    .hasMessageContaining("is connected or connecting already");
+            assertThat(connection.isOpen()).isTrue();
+            accepted.take().close();
+        }
     }
 
     /** The same for a poller on the program's thread, which no other thread can help. */
