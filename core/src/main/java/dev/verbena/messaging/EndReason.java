@@ -54,7 +54,9 @@ final class EndReason {
     private final Runnable ended;
     private final BooleanSupplier byPeer;
 
-    // Guarded by the lock.
+    // Written under the lock, the reason last. The polling thread reads the others without it,
+    // after
+    // the reason.
     private boolean draining; // it has ended, but what had come before is still delivered
     private boolean awaitsCause; // the reason may only follow from a request that has failed
     private volatile boolean closing; // by close()
@@ -78,7 +80,7 @@ final class EndReason {
 
     // ---- what ends a channel, from any thread; nothing happens if it ended before
 
-    /** Something that is no matter of the connection's: no more is delivered. */
+    /** It fails for a reason that is not the connection's: nothing more is delivered. */
     void failed(Status status, String why, @Nullable Throwable cause) {
         set(ToCome.NOTHING, status, why, cause);
     }

@@ -66,7 +66,7 @@ public final class MessageChannel extends PolledConnection<SendCallback> {
     private int maxMessage; // that the peer takes, too
     private boolean awaitsDestroy; // of its queue pair; of the polling thread
 
-    /** Makes what it needs, and posts its receives. It may not send before {@link #open}. */
+    /** Makes what it needs, and posts its receives. It sends only once it is established. */
     MessageChannel(Poller poller, MessagingOptions options, @Nullable MessageHandler handler) {
         options.checkFits(poller.adapter());
         int inline = Math.min(MOST_INLINE, poller.adapter().info().maxInlineBytes());

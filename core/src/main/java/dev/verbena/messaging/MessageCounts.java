@@ -3,8 +3,8 @@ package dev.verbena.messaging;
 import java.util.concurrent.atomic.AtomicLong;
 
 /**
- * The counts of a channel, in addition to those of its queue pair. One thread at a time counts
- * messages, so each count costs a load and a store.
+ * The counts of a channel, in addition to those of its queue pair. Messages are counted under the
+ * channel's lock, so each costs a load and a store.
  */
 final class MessageCounts {
     private final AtomicLong sent = new AtomicLong();
@@ -18,7 +18,7 @@ final class MessageCounts {
         count.setOpaque(count.getPlain() + amount);
     }
 
-    /** A message was posted. The caller holds the channel's lock, here and below. */
+    /** A message was posted. The caller holds the channel's lock. */
     void messageSent(long bytes) {
         add(sent, 1);
         add(bytesSent, bytes);

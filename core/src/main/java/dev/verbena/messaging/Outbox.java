@@ -24,8 +24,8 @@ import java.util.concurrent.CompletableFuture;
  * outstanding, and those that wait for room. Guarded by the lock of the channel, which is open
  * whenever something is posted.
  *
- * <p>Requests complete in the order in which they were posted, so their slots are a ring; each slot
- * has a buffer for a message.
+ * <p>Requests complete in the order in which they were posted, so their slots are a ring. The
+ * user's requests and the control frames among them have buffers, which are two rings of their own.
  */
 final class Outbox {
     private static final int MOST_FUTURES = 1024;
@@ -497,7 +497,7 @@ final class Outbox {
         if (!asked && now - lastHeard >= ticks) {
             asked = true;
             askedAt = now;
-            // Or, without room for it, a report of those before is due.
+            // If there is no room for it, the peer owes a report of earlier control frames.
             boolean ignored = control(Frame.KEEP_ALIVE);
         }
     }

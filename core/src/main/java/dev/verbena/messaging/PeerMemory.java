@@ -21,9 +21,9 @@ import java.util.concurrent.CompletableFuture;
  *
  * <p>Requests take part in what a channel does for messages: they are carried out in the order in
  * which they were posted, have its {@linkplain MessagingOptions#withTimeout deadline} and its
- * number of {@linkplain MessagingOptions#withOutstanding outstanding} requests, and hear the
- * reason, once, when it ends. Each comes in two forms: {@code try…} returns at once, with a
- * callback, and allocates nothing; {@code …Async} waits for room, and returns a future.
+ * number of {@linkplain MessagingOptions#withOutstanding outstanding} requests, and get the reason,
+ * once, when it ends. Each comes in two forms: {@code try…} returns at once, with a callback, and
+ * allocates nothing; {@code …Async} waits for room, and returns a future.
  *
  * <p><b>Memory that is gone.</b> Once a key (NDK: token) was taken back, or the peer has asked for
  * it, requests that name it are refused with ACCESS_VIOLATION, and nothing happens to the channel.

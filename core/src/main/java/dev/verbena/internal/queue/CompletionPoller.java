@@ -28,7 +28,7 @@ public final class CompletionPoller {
 
     /** What the poller reports to the completion queue's events. */
     public interface Listener {
-        /** Completions came up that the device gives no event for. Called without any lock. */
+        /** There are completions for which the device raises no event. Called without a lock. */
         void synthesized();
 
         /** The owner of a confined queue has something to do, and may be waiting. */

@@ -142,8 +142,8 @@ public abstract class NativeQueuePair extends Endpoint {
                         sendCompletions.address(),
                         receiveCompletions.address(),
                         shared == null ? 0 : shared.address(),
-                        // One less than it takes: a disconnect and a close post a request of their
-                        // own.
+                        // The interval is one less than the queue allows, because a disconnect and
+                        // a close post a request of their own.
                         QueuePairShape.of(limits, interval, shared != null));
         if (made < 0) {
             throw new VerbenaException(

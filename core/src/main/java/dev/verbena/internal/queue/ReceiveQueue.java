@@ -8,8 +8,8 @@ import java.lang.ref.Reference;
 
 /**
  * The receive queue of a queue pair. A receive that is posted to a flushed queue pair ends
- * cancelled, by this library: rxe's provider puts receives into a ring without a word to the
- * kernel, which has flushed that ring already.
+ * cancelled, by this library: rxe's provider puts receives into a ring without telling the kernel,
+ * which has flushed that ring already.
  */
 public final class ReceiveQueue extends QueueLock {
     private final RequestLedger ledger;

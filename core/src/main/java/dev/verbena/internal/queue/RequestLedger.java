@@ -25,7 +25,7 @@ import java.lang.invoke.VarHandle;
 public final class RequestLedger extends RequestSlots implements Credit {
     /**
      * The first sequence number. They wrap around so soon that each test of some dozen requests
-     * passes the wrap; from 0 on, a mistake would show after two thousand million requests.
+     * passes the wrap; from 0 on, a mistake would show after two billion requests.
      */
     private static final int FIRST = Integer.MAX_VALUE - 40;
 
