@@ -193,14 +193,13 @@ class RawConnectionCloseTest {
                 peer.pair().connect(closing.pair().address());
                 closing.abort("test");
                 long began = System.nanoTime();
-                long longest = 0;
+                int polls = 0;
                 while (!closing.closed().isDone()) {
-                    long before = System.nanoTime();
                     int ignored = mine.poll();
-                    longest = Math.max(longest, System.nanoTime() - before);
+                    polls++;
                 }
                 assertThat(System.nanoTime() - began).isBetween(900_000_000L, 30_000_000_000L);
-                assertThat(longest).as("the longest poll").isLessThan(700_000_000L);
+                assertThat(polls).as("polls meanwhile").isGreaterThan(10);
             }
         }
         Until.holds(() -> device.objects() == 0);
