@@ -48,7 +48,7 @@ final class ConnectAttempt {
             Connector by = poller.adapter().createConnector();
             made.open(by);
             CompletableFuture<Void> asked =
-                    by.connectAsync(made.pair(), server, made.connectionOptions());
+                    by.connectAsync(made.pair, server, made.connectionOptions());
             answer = asked;
             if (cancelled) { // before the answer could be seen
                 asked.cancel(false);

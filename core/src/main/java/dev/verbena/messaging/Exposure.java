@@ -248,8 +248,7 @@ public final class Exposure implements AutoCloseable {
             throw e;
         } catch (ExecutionException e) {
             if (e.getCause() instanceof MessagingException why) {
-                throw new MessagingException(
-                        why.status(), String.valueOf(why.getMessage()), why.getCause());
+                throw why.again();
             }
             throw new AssertionError(e); // nothing else completes it so
         }

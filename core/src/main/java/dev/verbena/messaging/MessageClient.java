@@ -329,7 +329,7 @@ public final class MessageClient implements AutoCloseable {
             throw noneInTime(timeout);
         }
         if (waiting.isCompletedExceptionally()) {
-            throw endedException();
+            throw Objects.requireNonNull(closeReason()).again();
         }
         return waiting.join();
     }
@@ -348,12 +348,6 @@ public final class MessageClient implements AutoCloseable {
                                             : "the cause is the last failure"),
                     lastFailure);
         }
-    }
-
-    private MessagingException endedException() {
-        MessagingException why = Objects.requireNonNull(closeReason());
-        return new MessagingException(
-                why.status(), String.valueOf(why.getMessage()), why.getCause());
     }
 
     /**

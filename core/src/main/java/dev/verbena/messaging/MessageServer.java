@@ -137,7 +137,7 @@ public final class MessageServer implements AutoCloseable {
             made.open(connector);
             var _ =
                     connector
-                            .acceptAsync(made.pair(), made.connectionOptions())
+                            .acceptAsync(made.pair, made.connectionOptions())
                             .whenComplete((nothing, thrown) -> accepted(made, thrown));
         } catch (Throwable t) {
             if (channel == null

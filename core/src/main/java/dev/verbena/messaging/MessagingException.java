@@ -28,4 +28,9 @@ public final class MessagingException extends VerbenaException {
     MessagingException(Status status, String message, @Nullable Throwable cause) {
         super(status, message, cause);
     }
+
+    /** The same exception for another thread, whose stack trace it has. */
+    MessagingException again() {
+        return new MessagingException(status(), String.valueOf(getMessage()), getCause());
+    }
 }

@@ -497,7 +497,7 @@ final class Outbox {
         if (!asked && now - lastHeard >= ticks) {
             asked = true;
             askedAt = now;
-            // If there is no room for it, the peer owes a report of earlier control frames.
+            // Without room for it, the peer has earlier control frames to report.
             boolean ignored = control(Frame.KEEP_ALIVE);
         }
     }

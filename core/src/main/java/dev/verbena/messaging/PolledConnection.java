@@ -47,6 +47,8 @@ abstract sealed class PolledConnection<C> implements AutoCloseable
     final EndReason reason;
     final RequestRing<C> requests;
     final RawReceives receives;
+    // Not public: a program could attach an object of its own to the queue pair, or close its
+    // completion queue, and so harm every connection of the poller.
     final QueuePair pair;
     private final PollerQueue queue;
     private final int completions; // of the queue, that are reserved for this connection
@@ -229,14 +231,6 @@ abstract sealed class PolledConnection<C> implements AutoCloseable
         return connector;
     }
 
-    /**
-     * Not public: a program could attach an object of its own to the queue pair, or close its
-     * completion queue, and so harm every connection of the poller.
-     */
-    final QueuePair pair() {
-        return pair;
-    }
-
     // ---- by the polling thread
 
     final boolean reportsTo(PollerQueue other) {
@@ -379,8 +373,7 @@ abstract sealed class PolledConnection<C> implements AutoCloseable
     final MessagingException exception(@Nullable Status refused) {
         MessagingException why = reason.get();
         return why != null
-                ? new MessagingException(
-                        why.status(), String.valueOf(why.getMessage()), why.getCause())
+                ? why.again()
                 : new MessagingException(
                         refused == null ? Status.CONNECTION_INVALID : refused,
                         "%s refused a request: %s".formatted(this, refused));
@@ -568,7 +561,7 @@ abstract sealed class PolledConnection<C> implements AutoCloseable
 
     /**
      * A future that is done when it has ended, all its callbacks were called, and what it used is
-     * freed, but for messages that were not released.
+     * freed, except for messages that were not released.
      *
      * @return its value says why, as {@link #closeReason}; it is completed by the polling thread
      */

@@ -132,12 +132,7 @@ public final class RawReceives implements AutoCloseable {
         if (from != null) {
             return poller.domain().createQueuePair(sends.queue(), queue.queue(), from, limits);
         }
-        QueuePair made =
-                poller.domain()
-                        .createQueuePair(
-                                sends.queue(),
-                                queue.queue(),
-                                limits.withReceiveDepth(buffers.length));
+        QueuePair made = poller.domain().createQueuePair(sends.queue(), queue.queue(), limits);
         try {
             pair = made;
             postAll();

@@ -143,8 +143,8 @@ class DeadlineTest {
         try (OneThread two = OneThread.open();
                 RawConnection raw = raw(two);
                 RawConnection peer = raw(two)) {
-            raw.pair().connect(peer.pair().address());
-            peer.pair().connect(raw.pair().address());
+            raw.pair.connect(peer.pair.address());
+            peer.pair.connect(raw.pair.address());
             two.device.running = false;
             raw.send(
                             new BufferList(1).add(two.region, 0, 8),

@@ -46,8 +46,8 @@ class EndByPeerTest {
         device.carriesBytes = true;
         peer = channel();
         channel = channel();
-        peer.pair().connect(channel.pair().address());
-        channel.pair().connect(peer.pair().address());
+        peer.pair.connect(channel.pair.address());
+        channel.pair.connect(peer.pair.address());
     }
 
     private RawConnection channel() {
@@ -77,7 +77,7 @@ class EndByPeerTest {
     }
 
     private int number() {
-        return channel.pair().address().queuePairNumber();
+        return channel.pair.address().queuePairNumber();
     }
 
     private void peerWrites(int token) {
@@ -116,7 +116,7 @@ class EndByPeerTest {
     @Test
     void itIsTheReasonAlsoWhereAPostWasRefusedFirst() {
         try (OneThread two = OneThread.open()) {
-            two.device.failQueuePair(two.b.pair().address().queuePairNumber());
+            two.device.failQueuePair(two.b.pair.address().queuePairNumber());
             two.b.reason.refused("a send", Status.CONNECTION_INVALID);
             two.run();
             assertThat(two.b.closeReason()).hasMessageContaining(BY_PEER);
@@ -128,7 +128,7 @@ class EndByPeerTest {
         connect();
         device.failQueuePair(number());
         device.raiseOfQueuePair(AdapterEvent.Type.QUEUE_PAIR_FAILED, number());
-        Until.holds(() -> !channel.pair().connected());
+        Until.holds(() -> !channel.pair.connected());
         endsBecauseOf("failed: CANCELLED", Status.CONNECTION_ABORTED);
     }
 

@@ -152,7 +152,7 @@ class ExposureTest {
             int token = 0x1234_5678;
             BufferList frame = new BufferList(1).add(two.other, 0, 16);
             Frame.write(two.other.memory(), 0, Frame.MESSAGE, two.b.credits, 0, 0);
-            two.b.pair().sendAndInvalidate(0, frame, token, OpFlags.SILENT_SUCCESS).orThrow();
+            two.b.pair.sendAndInvalidate(0, frame, token, OpFlags.SILENT_SUCCESS).orThrow();
             two.run();
             assertThat(two.log).containsExactly("INTERNAL_ERROR");
             assertThat(two.a.closeReason())
@@ -172,7 +172,7 @@ class ExposureTest {
             BufferList frame = new BufferList(1).add(two.other, 0, 16);
             Frame.write(two.other.memory(), 0, kind, two.b.credits, 0, 0);
             two.b
-                    .pair()
+                    .pair
                     .sendAndInvalidate(0, frame, remote.token(), OpFlags.SILENT_SUCCESS)
                     .orThrow();
             two.run();
@@ -189,7 +189,7 @@ class ExposureTest {
                 Frame.write(two.other.memory(), 0, Frame.CREDIT, two.b.credits, 0, 2);
                 Frame.writeNote(two.other.memory(), 16, 0, (byte) note[0], note[1]);
                 Frame.writeNote(two.other.memory(), 16, 1, (byte) 1, 7); // twice, in the last case
-                two.b.pair().send(0, frame, OpFlags.SILENT_SUCCESS).orThrow();
+                two.b.pair.send(0, frame, OpFlags.SILENT_SUCCESS).orThrow();
                 two.run();
                 assertThat(two.a.closeReason()).as("note %d", note[0]).isNotNull();
                 assertThat(two.a.closeReason()).hasMessageContaining("that was not exposed");

@@ -36,7 +36,7 @@ class HostilePeerTest {
         }
         int bytes = Frame.HEADER_BYTES + tokens.length * Frame.NOTE_BYTES;
         two.b
-                .pair()
+                .pair
                 .send(0, new BufferList(1).add(two.other, 0, bytes), OpFlags.SILENT_SUCCESS)
                 .orThrow();
         two.run();

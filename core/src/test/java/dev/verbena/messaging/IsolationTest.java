@@ -225,18 +225,17 @@ class IsolationTest {
             BufferList list = new BufferList(1).add(bytes, 0, 64);
             switch (misdeed) {
                 case PEER_SENDS_NO_FRAME -> {
-                    var _ = offended.pair().send(0, list, OpFlags.SILENT_SUCCESS);
+                    var _ = offended.pair.send(0, list, OpFlags.SILENT_SUCCESS);
                     Until.holds(() -> server.channelCount() == 0);
                 }
                 case PEER_WRITES_WITH_IMMEDIATE_DATA -> {
                     var _ =
-                            offended.pair()
-                                    .writeWithImmediate(
-                                            0, new BufferList(1), 0, 0, 5, OpFlags.SILENT_SUCCESS);
+                            offended.pair.writeWithImmediate(
+                                    0, new BufferList(1), 0, 0, 5, OpFlags.SILENT_SUCCESS);
                     Until.holds(() -> server.channelCount() == 0);
                 }
                 case PEER_BREAKS_ITS_QUEUE_PAIR -> {
-                    offended.pair().flush();
+                    offended.pair.flush();
                     Until.holds(() -> server.channelCount() == 0);
                 }
                 default -> {

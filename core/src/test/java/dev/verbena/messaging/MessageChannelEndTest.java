@@ -38,7 +38,7 @@ class MessageChannelEndTest {
     private static final int LENGTH_ERROR = 1; // IBV_WC_LOC_LEN_ERR: BUFFER_OVERFLOW
 
     private static void failReceive(OneThread two, MessageChannel channel) {
-        two.device.failReceive(channel.pair().address().queuePairNumber(), LENGTH_ERROR);
+        two.device.failReceive(channel.pair.address().queuePairNumber(), LENGTH_ERROR);
     }
 
     // ---- the reason
@@ -110,7 +110,7 @@ class MessageChannelEndTest {
     @Test
     void withoutAFailedRequestItIsTheEndOfTheConnection() {
         try (OneThread two = OneThread.open()) {
-            two.a.pair().flush();
+            two.a.pair.flush();
             two.a.disconnected(Status.CONNECTION_ABORTED);
             two.run();
             assertThat(two.a.closed()).isCompletedWithValue(Status.CONNECTION_ABORTED);
@@ -161,7 +161,7 @@ class MessageChannelEndTest {
                     .trySend(text("x"), 0, 1, (of, nothing, status) -> ended.add(status), null)
                     .orThrow();
             two.a
-                    .pair()
+                    .pair
                     .writeWithImmediate(0, new BufferList(1), 0, 0, 5, OpFlags.SILENT_SUCCESS)
                     .orThrow();
             two.device.runOne();
@@ -176,10 +176,7 @@ class MessageChannelEndTest {
     @Test
     void aMessageWithImmediateDataEndsIt() {
         try (OneThread two = OneThread.open()) {
-            two.a
-                    .pair()
-                    .sendWithImmediate(0, new BufferList(1), 5, OpFlags.SILENT_SUCCESS)
-                    .orThrow();
+            two.a.pair.sendWithImmediate(0, new BufferList(1), 5, OpFlags.SILENT_SUCCESS).orThrow();
             two.run();
             assertThat(two.b.closeReason()).hasMessageContaining("sent immediate data");
         }
@@ -197,7 +194,7 @@ class MessageChannelEndTest {
                             0,
                             1,
                             (of, nothing, status) -> {
-                                of.pair().awaitClosed(Duration.ZERO);
+                                of.pair.awaitClosed(Duration.ZERO);
                                 log.add(status.name());
                             },
                             null)
@@ -219,8 +216,8 @@ class MessageChannelEndTest {
             sender.established();
             receiver.agree(new Handshake(10, 4, 0, 0)); // what it believes of the sender
             receiver.established();
-            sender.pair().connect(receiver.pair().address());
-            receiver.pair().connect(sender.pair().address());
+            sender.pair.connect(receiver.pair.address());
+            receiver.pair.connect(sender.pair.address());
             sender.trySend(text("0123456789")).orThrow();
             two.run();
             assertThat(receiver.isOpen()).isTrue();

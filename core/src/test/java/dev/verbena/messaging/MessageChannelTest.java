@@ -580,7 +580,7 @@ class MessageChannelTest {
                     new dev.verbena.BufferList(1)
                             .addUnregistered(arena.allocateFrom("no frame at all"));
             two.a
-                    .pair()
+                    .pair
                     .send(
                             1L << 40,
                             bytes,

@@ -73,7 +73,7 @@ class MessageServerTest {
                         MessageServer.listen(poller, port(PORT), SMALL, 1, null, channel -> {})) {
             try (Connector foreign = fabric.adapter.createConnector();
                     MessageChannel unused = new MessageChannel(poller, SMALL, null)) {
-                assertThatThrownBy(() -> foreign.connect(unused.pair(), port(PORT)))
+                assertThatThrownBy(() -> foreign.connect(unused.pair, port(PORT)))
                         .hasMessageContaining("refused the connection");
                 Refusal refusal = Refusal.read(foreign.connectionData().privateData());
                 assertThat(refusal.status()).isEqualTo(Status.NOT_SUPPORTED);
@@ -143,7 +143,7 @@ class MessageServerTest {
                                     assertThatThrownBy(
                                                     () ->
                                                             connector.connect(
-                                                                    client.pair(),
+                                                                    client.pair,
                                                                     port(PORT),
                                                                     client.connectionOptions()))
                                             .hasMessageContaining("refused the connection"));

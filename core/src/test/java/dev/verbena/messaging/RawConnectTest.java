@@ -258,7 +258,7 @@ class RawConnectTest {
                 RawConnection client = RawConnection.create(poller, LIMITS, shared, null, handler);
                 client.connect(listener.localAddress(), with(HELLO));
                 established.get(30, TimeUnit.SECONDS);
-                int number = client.pair().address().queuePairNumber();
+                int number = client.pair.address().queuePairNumber();
                 fabric.device.failQueuePair(number);
                 if (first.equals("disconnect")) {
                     accepted().close();

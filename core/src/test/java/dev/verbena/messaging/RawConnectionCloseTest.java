@@ -26,6 +26,7 @@ import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
+import java.util.function.BiFunction;
 import java.util.function.Consumer;
 
 /** How a {@link RawConnection} is closed while its connection ends for another reason. */
@@ -67,40 +68,57 @@ class RawConnectionCloseTest {
                 request -> {
                     RawConnection channel = create();
                     channel.open(request);
-                    request.accept(channel.pair());
+                    request.accept(channel.pair);
                     accepted.accept(channel);
                 });
     }
 
-    /** The device returns a receive late that the channel took from a pool. */
+    /** Two connections on a device that returns late what one of them took from a pool. */
+    private final class LateReturn implements AutoCloseable {
+        final FakeDevice device = new FakeDevice();
+        final Adapter adapter;
+        final Poller its;
+        final RawReceives receives;
+        final RawConnection closing;
+        final RawConnection peer;
+        final int number; // of the closing one's queue pair
+
+        LateReturn(BiFunction<Adapter, IdleStrategy, Poller> makePoller) {
+            device.vendorId = FakeDevice.MELLANOX;
+            device.lastReceive = FakeDevice.LastReceive.LATE;
+            adapter = FakeAdapters.open(device);
+            its = makePoller.apply(adapter, IdleStrategy.events());
+            receives = RawReceives.shared(its, 4, 64);
+            QueuePairLimits limits = QueuePairLimits.depths(4, 4);
+            closing = RawConnection.create(its, limits, receives, null, handler());
+            peer = RawConnection.create(its, limits, 64, null, handler());
+            closing.pair.connect(peer.pair.address());
+            peer.pair.connect(closing.pair.address());
+            number = closing.pair.address().queuePairNumber();
+        }
+
+        @Override
+        public void close() {
+            its.close();
+            receives.close();
+            adapter.close();
+            Until.holds(() -> device.objects() == 0);
+            device.dispose();
+        }
+    }
+
     @Test
     void aCloseThatWaitsForTheDeviceDoesNotHoldUpThePoller() throws Exception {
-        FakeDevice device = new FakeDevice();
-        device.vendorId = FakeDevice.MELLANOX;
-        device.lastReceive = FakeDevice.LastReceive.LATE;
-        try (Adapter adapter = FakeAdapters.open(device);
-                Poller shared = Poller.start(adapter, IdleStrategy.events());
-                RawReceives receives = RawReceives.shared(shared, 4, 64);
-                RawConnection peer =
-                        RawConnection.create(
-                                shared, QueuePairLimits.depths(4, 4), receives, null, handler())) {
-            RawConnection channel =
-                    RawConnection.create(
-                            shared, QueuePairLimits.depths(4, 4), receives, null, handler());
-            channel.pair().connect(peer.pair().address());
-            peer.pair().connect(channel.pair().address());
-            int number = channel.pair().address().queuePairNumber();
+        try (LateReturn late = new LateReturn(Poller::start)) {
             CompletableFuture<Boolean> closedBefore = new CompletableFuture<>();
-            channel.abort("test");
-            shared.execute(() -> closedBefore.complete(channel.closed().isDone()));
+            late.closing.abort("test");
+            late.its.execute(() -> closedBefore.complete(late.closing.closed().isDone()));
             assertThat(closedBefore.get(30, TimeUnit.SECONDS)).isFalse();
-            Until.holds(() -> device.state(number).equals("ERR"));
-            device.bringLastReceive(number);
-            assertThat(channel.closed().get(30, TimeUnit.SECONDS)).isEqualTo(Status.CANCELLED);
+            Until.holds(() -> late.device.state(late.number).equals("ERR"));
+            late.device.bringLastReceive(late.number);
+            assertThat(late.closing.closed().get(30, TimeUnit.SECONDS)).isEqualTo(Status.CANCELLED);
             assertThat(ends.poll(30, TimeUnit.SECONDS)).isEqualTo(Status.CANCELLED);
         }
-        Until.holds(() -> device.objects() == 0);
-        device.dispose();
     }
 
     /** The room in the completion queue is given back once, however often the end is asked for. */
@@ -143,94 +161,48 @@ class RawConnectionCloseTest {
     /** The same for a poller on the program's thread, which no other thread can help. */
     @Test
     void norDoesItHoldUpAPollerOnTheThreadOfTheProgram() {
-        FakeDevice device = new FakeDevice();
-        device.vendorId = FakeDevice.MELLANOX;
-        device.lastReceive = FakeDevice.LastReceive.LATE;
-        try (Adapter adapter = FakeAdapters.open(device);
-                Poller mine = Poller.onThisThread(adapter, IdleStrategy.events());
-                RawReceives receives = RawReceives.shared(mine, 4, 64);
-                RawConnection peer =
-                        RawConnection.create(
-                                mine, QueuePairLimits.depths(4, 4), receives, null, handler())) {
-            RawConnection closing =
-                    RawConnection.create(
-                            mine, QueuePairLimits.depths(4, 4), receives, null, handler());
-            closing.pair().connect(peer.pair().address());
-            peer.pair().connect(closing.pair().address());
-            int number = closing.pair().address().queuePairNumber();
-            closing.abort("test");
-            int ignored = mine.poll();
-            assertThat(device.state(number)).isEqualTo("ERR");
-            assertThat(closing.closed()).as("the device has its receive").isNotDone();
-            device.bringLastReceive(number);
+        try (LateReturn late = new LateReturn(Poller::onThisThread)) {
+            late.closing.abort("test");
+            int ignored = late.its.poll();
+            assertThat(late.device.state(late.number)).isEqualTo("ERR");
+            assertThat(late.closing.closed()).as("the device has its receive").isNotDone();
+            late.device.bringLastReceive(late.number);
             Until.holds(
                     () -> {
-                        int none = mine.poll();
-                        return closing.closed().isDone();
+                        int none = late.its.poll();
+                        return late.closing.closed().isDone();
                     });
             assertThat(ends).containsExactly(Status.CANCELLED);
         }
-        Until.holds(() -> device.objects() == 0);
-        device.dispose();
     }
 
     /** It never returns it. */
     @Test
     void aDeviceThatNeverReturnsAReceiveDelaysTheEndByASecond() {
-        FakeDevice device = new FakeDevice();
-        device.vendorId = FakeDevice.MELLANOX;
-        device.lastReceive = FakeDevice.LastReceive.LATE;
-        try (Adapter adapter = FakeAdapters.open(device);
-                Poller mine = Poller.onThisThread(adapter, IdleStrategy.events());
-                RawReceives receives = RawReceives.shared(mine, 4, 64);
-                RawConnection closing =
-                        RawConnection.create(
-                                mine, QueuePairLimits.depths(4, 4), receives, null, handler())) {
-            try (RawConnection peer =
-                    RawConnection.create(
-                            mine, QueuePairLimits.depths(4, 4), receives, null, handler())) {
-                closing.pair().connect(peer.pair().address());
-                peer.pair().connect(closing.pair().address());
-                closing.abort("test");
-                long began = System.nanoTime();
-                int polls = 0;
-                while (!closing.closed().isDone()) {
-                    int ignored = mine.poll();
-                    polls++;
-                }
-                assertThat(System.nanoTime() - began).isBetween(900_000_000L, 30_000_000_000L);
-                assertThat(polls).as("polls meanwhile").isGreaterThan(10);
+        try (LateReturn late = new LateReturn(Poller::onThisThread)) {
+            late.closing.abort("test");
+            long began = System.nanoTime();
+            int polls = 0;
+            while (!late.closing.closed().isDone()) {
+                int ignored = late.its.poll();
+                polls++;
             }
+            assertThat(System.nanoTime() - began).isBetween(900_000_000L, 30_000_000_000L);
+            assertThat(polls).as("polls meanwhile").isGreaterThan(10);
         }
-        Until.holds(() -> device.objects() == 0);
-        device.dispose();
     }
 
     /** The device never returns it, so the close of the queue pair takes a second. */
     @Test
-    void theCloseOfThePollerWaitsForAChannelThatIsBeingClosed() throws Exception {
-        FakeDevice device = new FakeDevice();
-        device.vendorId = FakeDevice.MELLANOX;
-        device.lastReceive = FakeDevice.LastReceive.LATE;
-        try (Adapter adapter = FakeAdapters.open(device)) {
-            Poller shared = Poller.start(adapter, IdleStrategy.events());
-            RawReceives receives = RawReceives.shared(shared, 4, 64);
-            QueuePairLimits limits = QueuePairLimits.depths(4, 4);
-            RawConnection channel = RawConnection.create(shared, limits, receives, null, handler());
-            RawConnection peer = RawConnection.create(shared, limits, 64, null, handler());
-            channel.pair().connect(peer.pair().address());
-            peer.pair().connect(channel.pair().address());
-            int number = channel.pair().address().queuePairNumber();
-            channel.abort("test");
-            Until.holds(() -> device.state(number).equals("ERR"));
-            shared.close();
-            assertThat(channel.closed()).isDone();
-            assertThat(peer.closed()).isDone();
+    void theCloseOfThePollerWaitsForAChannelThatIsBeingClosed() {
+        try (LateReturn late = new LateReturn(Poller::start)) {
+            late.closing.abort("test");
+            Until.holds(() -> late.device.state(late.number).equals("ERR"));
+            late.its.close();
+            assertThat(late.closing.closed()).isDone();
+            assertThat(late.peer.closed()).isDone();
             assertThat(ends).hasSize(2);
-            receives.close();
         }
-        Until.holds(() -> device.objects() == 0);
-        device.dispose();
     }
 
     /** A connection that did not come about: the program closes the connector, and the channel. */
@@ -293,7 +265,7 @@ class RawConnectionCloseTest {
                                 }
                             });
             Connector connector = fabric.adapter.createConnector();
-            connector.connect(channel.pair(), listener.localAddress());
+            connector.connect(channel.pair, listener.localAddress());
             channel.open(connector);
             connector.completeConnect();
             channel.send(
@@ -330,7 +302,7 @@ class RawConnectionCloseTest {
                 MemoryRegion memory = poller.domain().allocate(64)) {
             RawConnection channel = create();
             Connector connector = fabric.adapter.createConnector();
-            connector.connect(channel.pair(), listener.localAddress());
+            connector.connect(channel.pair, listener.localAddress());
             channel.open(connector);
             connector.completeConnect();
             RawConnection peer = accepted.poll(30, TimeUnit.SECONDS);
@@ -360,7 +332,7 @@ class RawConnectionCloseTest {
             for (int i = 0; i < 200; i++) {
                 RawConnection channel = create();
                 Connector connector = fabric.adapter.createConnector();
-                connector.connect(channel.pair(), listener.localAddress());
+                connector.connect(channel.pair, listener.localAddress());
                 channel.open(connector);
                 connector.completeConnect();
                 RawConnection peer = accepted.poll(30, TimeUnit.SECONDS);

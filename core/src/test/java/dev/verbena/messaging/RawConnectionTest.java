@@ -88,8 +88,8 @@ class RawConnectionTest {
     }
 
     private static void connect(RawConnection a, RawConnection b) {
-        a.pair().connect(b.pair().address());
-        b.pair().connect(a.pair().address());
+        a.pair.connect(b.pair.address());
+        b.pair.connect(a.pair.address());
     }
 
     private BufferList bytes(long offset, long length) {
@@ -240,7 +240,7 @@ class RawConnectionTest {
             device.running = false;
         }
         a.send(bytes(0, 8), OpFlags.NONE, this::ended, "flushed").orThrow();
-        a.pair().flush();
+        a.pair.flush();
         assertThat(nextEnd()).isEqualTo(new Ended("request", "flushed", Status.CONNECTION_ABORTED));
         assertThat(nextEnd()).isEqualTo(new Ended("channel", a, Status.CONNECTION_ABORTED));
         assertThat(a.closeReason()).hasMessageContaining("failed: CANCELLED");
@@ -260,7 +260,7 @@ class RawConnectionTest {
                                         a.send(bytes(0, 8), OpFlags.NONE, null, null).orThrow();
                                         Pump.step(device);
                                         device.failReceive(
-                                                channel.pair().address().queuePairNumber(),
+                                                channel.pair.address().queuePairNumber(),
                                                 1); // IBV_WC_LOC_LEN_ERR: polled with the second
                                     } else {
                                         channel.disconnected(Status.CONNECTION_ABORTED);

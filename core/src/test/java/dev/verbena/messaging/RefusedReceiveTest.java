@@ -63,8 +63,8 @@ class RefusedReceiveTest {
         final RawConnection sender = RawConnection.create(poller, LIMITS, 64, null, holding());
 
         Pool() {
-            sender.pair().connect(receiver.pair().address());
-            receiver.pair().connect(sender.pair().address());
+            sender.pair.connect(receiver.pair.address());
+            receiver.pair.connect(sender.pair.address());
         }
 
         private RawHandler holding() {

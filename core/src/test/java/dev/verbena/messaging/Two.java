@@ -33,8 +33,8 @@ final class Two implements AutoCloseable {
         a.established();
         b.agree(a.handshake());
         b.established();
-        a.pair().connect(b.pair().address());
-        b.pair().connect(a.pair().address());
+        a.pair.connect(b.pair.address());
+        b.pair.connect(a.pair.address());
     }
 
     /** From now on, what is posted is lost. */

@@ -6,7 +6,7 @@ import dev.verbena.VerbenaException;
 import dev.verbena.internal.verbs.ConnectionEvent;
 
 /**
- * What a call sends to the peer beside the connection's own parameters, and what the peer has sent.
+ * The private data of the program: what a call sends to the peer, and what the peer has sent.
  *
  * @param data the caller's bytes
  * @param announced whether an {@link Announcement} goes in front of them

@@ -131,7 +131,7 @@ public final class CompletionRecords {
         return words[WORDS * index];
     }
 
-    /** How many bytes came; 0 but for a successful receive. */
+    /** How many bytes a successful receive got; 0 for everything else. */
     public long bytes(int index) {
         return status(index) == WorkCompletions.SUCCESS ? kind(index) >>> Integer.SIZE : 0;
     }

@@ -17,7 +17,7 @@ final class QueuePairProgress {
     private volatile boolean stalled; // its watchdog has failed it
     private volatile boolean movedToError; // by this side
     private volatile boolean ownRequestFailed; // with a status of its own, not flushed
-    private volatile boolean failedByItself; // flushed, but for neither of these reasons
+    private volatile boolean failedByItself; // flushed for another reason than these two
     private volatile boolean broken; // IBV_EVENT_QP_FATAL
 
     /** Reserves it for one connection; false when it is or was connected, or flushed. */

@@ -13,7 +13,8 @@ public record QueuePairShape(
     /**
      * The sizes of a queue pair.
      *
-     * @param internal the number of the library's own requests that the send queue must hold, too
+     * @param internal the number of the library's own requests, for which the send queue also needs
+     *     room
      * @param sharesReceives whether it takes its receives from a shared queue
      */
     public static QueuePairShape of(QueuePairLimits limits, int internal, boolean sharesReceives) {

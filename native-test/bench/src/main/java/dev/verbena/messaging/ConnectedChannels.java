@@ -27,8 +27,8 @@ public final class ConnectedChannels {
         first.established();
         second.agree(first.handshake());
         second.established();
-        first.pair().connect(second.pair().address());
-        second.pair().connect(first.pair().address());
+        first.pair.connect(second.pair.address());
+        second.pair.connect(first.pair.address());
         return new MessageChannel[] {first, second};
     }
 }

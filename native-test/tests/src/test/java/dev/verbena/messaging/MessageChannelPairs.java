@@ -8,6 +8,6 @@ public final class MessageChannelPairs {
 
     /** The queue pair of a channel. */
     public static QueuePair of(MessageChannel channel) {
-        return channel.pair();
+        return channel.pair;
     }
 }

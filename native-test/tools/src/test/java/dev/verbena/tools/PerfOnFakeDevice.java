@@ -31,7 +31,7 @@ final class PerfOnFakeDevice implements AutoCloseable {
         network.devices.put(InetAddress.ofLiteral(ADDRESS), "fake0");
     }
 
-    /** What a command prints; whoever waits for it is notified of each line. */
+    /** The output of a command. Each line wakes the threads that wait for it. */
     private static final class Printed extends StringWriter {
         @Override
         public synchronized void flush() {
@@ -88,7 +88,7 @@ final class PerfOnFakeDevice implements AutoCloseable {
     Run run(String line) {
         Run run = new Run();
         runs.add(run);
-        run.exit.whenComplete((code, thrown) -> run.out.flush()); // who waits sees the end
+        run.exit.whenComplete((code, thrown) -> run.out.flush()); // wakes those that wait
         run.thread =
                 Thread.ofPlatform()
                         .name(line)
