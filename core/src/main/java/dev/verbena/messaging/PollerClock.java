@@ -85,6 +85,7 @@ final class PollerClock {
     void tick(long now) {
         tick = (int) ((now - start) / TICK_NANOSECONDS);
         nextTick = now + TICK_NANOSECONDS;
+        isNow = false; // what the tick does takes time
     }
 
     /** The number of the current tick. */

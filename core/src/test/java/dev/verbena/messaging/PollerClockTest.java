@@ -51,6 +51,14 @@ class PollerClockTest {
     }
 
     @Test
+    void whatATickTakesIsNotPartOfTheNextWork() {
+        clock.workEnds();
+        clock.tick(clock.now());
+        time += 5;
+        assertThat(clock.workBegins()).isEqualTo(time);
+    }
+
+    @Test
     void pollsThatFindNothingReadItSeldom() {
         int due = 0;
         for (int i = 0; i < 640; i++) {
