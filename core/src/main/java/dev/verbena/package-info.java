@@ -16,10 +16,10 @@
  *
  * <h2>Errors</h2>
  *
- * Posting returns a {@link dev.verbena.Status}, because a full queue or a lost connection is an
- * ordinary result there; it throws only for programming errors. Everything else throws {@link
- * dev.verbena.VerbenaException}. Channels throw its subclass {@link
- * dev.verbena.messaging.MessagingException}.
+ * Posting returns a {@link dev.verbena.PostResult}, which has a status and the exact reason,
+ * because a full queue or a lost connection is an ordinary result there; it throws only for
+ * programming errors. Everything else throws {@link dev.verbena.VerbenaException}. Channels throw
+ * its subclass {@link dev.verbena.messaging.MessagingException}.
  *
  * <p>An interrupt ends calls that only wait for something from the program or the peer, such as a
  * buffer, a message, or room for one: they throw {@link java.lang.InterruptedException}. A control

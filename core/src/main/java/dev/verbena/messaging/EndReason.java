@@ -54,9 +54,8 @@ final class EndReason {
     private final Runnable ended;
     private final BooleanSupplier byPeer;
 
-    // Written under the lock, the reason last. The polling thread reads the others without it,
-    // after
-    // the reason.
+    // Written under the lock, the reason last. The polling thread, which does not take the lock,
+    // reads the reason first and then the others.
     private boolean draining; // it has ended, but what had come before is still delivered
     private boolean awaitsCause; // the reason may only follow from a request that has failed
     private volatile boolean closing; // by close()

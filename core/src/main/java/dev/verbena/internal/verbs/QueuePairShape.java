@@ -13,8 +13,7 @@ public record QueuePairShape(
     /**
      * The sizes of a queue pair.
      *
-     * @param internal the number of the library's own requests, for which the send queue also needs
-     *     room
+     * @param internal how many requests the library itself may have in the send queue
      * @param sharesReceives whether it takes its receives from a shared queue
      */
     public static QueuePairShape of(QueuePairLimits limits, int internal, boolean sharesReceives) {
