@@ -19,6 +19,7 @@ import dev.verbena.internal.verbs.VerbsContext;
 
 import org.jspecify.annotations.Nullable;
 
+import java.lang.foreign.MemorySegment;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.time.Duration;
@@ -469,6 +470,18 @@ public final class Adapter extends NativeObject {
     @CheckReturnValue
     public int completionVectors() {
         return device.control().completionVectors();
+    }
+
+    /**
+     * The address of the {@code ibv_context}, for functions of libibverbs that this library does
+     * not call: see {@linkplain dev.verbena Native handles}.
+     *
+     * @return a segment of size 0 at that address
+     * @throws IllegalStateException if this object is closed
+     */
+    @CheckReturnValue
+    public MemorySegment nativeHandle() {
+        return nativeHandle(device.control().context());
     }
 
     Device device() {

@@ -11,6 +11,7 @@ import dev.verbena.internal.verbs.DeviceControl;
 
 import org.jspecify.annotations.Nullable;
 
+import java.lang.foreign.MemorySegment;
 import java.time.Duration;
 import java.util.concurrent.TimeUnit;
 
@@ -53,6 +54,18 @@ public final class CompletionChannel extends NativeObject {
                             .formatted(before, thread));
         }
         owner = thread;
+    }
+
+    /**
+     * The address of the {@code ibv_comp_channel}, for functions of libibverbs that this library
+     * does not call: see {@linkplain dev.verbena Native handles}.
+     *
+     * @return a segment of size 0 at that address
+     * @throws IllegalStateException if this object is closed
+     */
+    @CheckReturnValue
+    public MemorySegment nativeHandle() {
+        return nativeHandle(channel.address());
     }
 
     EventChannel<CompletionQueue.Events> channel() {

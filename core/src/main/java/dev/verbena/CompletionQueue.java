@@ -20,6 +20,7 @@ import dev.verbena.internal.verbs.Errno;
 
 import org.jspecify.annotations.Nullable;
 
+import java.lang.foreign.MemorySegment;
 import java.time.Duration;
 import java.util.ArrayDeque;
 import java.util.Deque;
@@ -491,6 +492,18 @@ public final class CompletionQueue extends NativeObject {
      */
     public Adapter adapter() {
         return adapter;
+    }
+
+    /**
+     * The address of the {@code ibv_cq}, for functions of libibverbs that this library does not
+     * call: see {@linkplain dev.verbena Native handles}.
+     *
+     * @return a segment of size 0 at that address
+     * @throws IllegalStateException if this object is closed
+     */
+    @CheckReturnValue
+    public MemorySegment nativeHandle() {
+        return nativeHandle(address);
     }
 
     long address() {

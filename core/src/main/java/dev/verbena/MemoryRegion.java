@@ -203,6 +203,18 @@ public final class MemoryRegion extends NativeObject {
         return registered.bindable();
     }
 
+    /**
+     * The address of the {@code ibv_mr}, for functions of libibverbs that this library does not
+     * call: see {@linkplain dev.verbena Native handles}.
+     *
+     * @return a segment of size 0 at that address
+     * @throws IllegalStateException if this object is closed
+     */
+    @CheckReturnValue
+    public MemorySegment nativeHandle() {
+        return nativeHandle(registered.handle());
+    }
+
     /** The fields that posts need. */
     RegisteredMemory registered() {
         return registered;

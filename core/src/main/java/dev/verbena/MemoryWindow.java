@@ -34,7 +34,7 @@ import java.util.concurrent.ConcurrentLinkedDeque;
  *
  * <p>Each bind changes the lower 8 bits of the remote key. After 255 binds the native window is
  * replaced by a new one, which changes the whole key, so that an old key never becomes valid again;
- * that bind takes longer.
+ * that bind takes longer. So a window has no {@code nativeHandle()}, unlike other objects.
  *
  * <p>May be used from any thread; binds and invalidates follow the rules of their queue pair.
  */

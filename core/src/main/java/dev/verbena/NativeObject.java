@@ -7,6 +7,7 @@ import dev.verbena.internal.runtime.Teardown;
 import dev.verbena.internal.runtime.Threads;
 import dev.verbena.internal.util.Text;
 
+import java.lang.foreign.MemorySegment;
 import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;
 import java.time.Duration;
@@ -130,6 +131,12 @@ abstract class NativeObject implements AutoCloseable {
         if (isClosed()) {
             throw new ClosedException(this);
         }
+    }
+
+    /** The result of {@code nativeHandle()} for a verbs object at this address. */
+    final MemorySegment nativeHandle(long address) {
+        ensureOpen();
+        return MemorySegment.ofAddress(address);
     }
 
     /**

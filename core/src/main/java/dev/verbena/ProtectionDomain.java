@@ -316,6 +316,18 @@ public final class ProtectionDomain extends NativeObject {
         return adapter;
     }
 
+    /**
+     * The address of the {@code ibv_pd}, for functions of libibverbs that this library does not
+     * call: see {@linkplain dev.verbena Native handles}.
+     *
+     * @return a segment of size 0 at that address
+     * @throws IllegalStateException if this object is closed
+     */
+    @CheckReturnValue
+    public MemorySegment nativeHandle() {
+        return nativeHandle(address());
+    }
+
     long address() {
         return handle.address();
     }

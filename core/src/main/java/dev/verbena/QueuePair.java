@@ -16,6 +16,7 @@ import dev.verbena.internal.verbs.Errno;
 
 import org.jspecify.annotations.Nullable;
 
+import java.lang.foreign.MemorySegment;
 import java.time.Duration;
 import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
@@ -572,6 +573,18 @@ public final class QueuePair extends NativeObject implements SendRequests {
                         swap,
                         // A constant for the JIT where the caller's flags are one.
                         flags == OpFlags.NONE ? 0 : flags.bits));
+    }
+
+    /**
+     * The address of the {@code ibv_qp}, for functions of libibverbs that this library does not
+     * call: see {@linkplain dev.verbena Native handles}.
+     *
+     * @return a segment of size 0 at that address
+     * @throws IllegalStateException if this object is closed
+     */
+    @CheckReturnValue
+    public MemorySegment nativeHandle() {
+        return nativeHandle(handle.address());
     }
 
     Handle handle() {

@@ -13,6 +13,7 @@ import dev.verbena.internal.verbs.ReceiveRequest;
 
 import org.jspecify.annotations.Nullable;
 
+import java.lang.foreign.MemorySegment;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.Consumer;
 
@@ -283,6 +284,18 @@ public final class SharedReceiveQueue extends NativeObject {
      */
     public ProtectionDomain domain() {
         return domain;
+    }
+
+    /**
+     * The address of the {@code ibv_srq}, for functions of libibverbs that this library does not
+     * call: see {@linkplain dev.verbena Native handles}.
+     *
+     * @return a segment of size 0 at that address
+     * @throws IllegalStateException if this object is closed
+     */
+    @CheckReturnValue
+    public MemorySegment nativeHandle() {
+        return nativeHandle(address);
     }
 
     /** Its receives. */

@@ -47,6 +47,25 @@
  * dev.verbena.Status#CONNECTION_INVALID}. Getters of stored values, such as a name or a remote key
  * (NDK: token), keep working.
  *
+ * <h2>Native handles</h2>
+ *
+ * Libibverbs has functions that this library does not call. For these, {@code nativeHandle()} of an
+ * adapter, a protection domain, a memory region, a queue pair, a completion queue, a completion
+ * channel and a shared receive queue returns the address of its verbs object. The caller is
+ * responsible for what it does with it:
+ *
+ * <ul>
+ *   <li>The address is valid until the object is closed, and {@code nativeHandle()} of a closed
+ *       object throws. Nothing stops a close while a native call is using the address.
+ *   <li>Nothing checks the thread. Objects of confined queues still belong to their owner.
+ *   <li>This library does not notice what happens natively. Do not change the state of a queue
+ *       pair, post, poll, arm, resize, deregister or destroy: the library would account for
+ *       completions that do not come, or free the object twice. Queries are safe.
+ * </ul>
+ *
+ * <p>A {@link dev.verbena.MemoryWindow} has no handle, because a bind may replace its native
+ * window.
+ *
  * <h2>Threads</h2>
  *
  * <table>

@@ -3,6 +3,9 @@ package dev.verbena;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.verbena.internal.verbs.DeviceControl;
+
+import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
@@ -35,6 +38,40 @@ class GettersTest {
             assertThat(sharing.initiatorCompletions()).isSameAs(rig.queue);
             assertThat(sharing.receiveCompletions()).isSameAs(other);
         }
+    }
+
+    @Test
+    void nativeHandlesAreTheAddressesOfVerbsObjectsUntilTheClose() {
+        Rig rig = new Rig(LIMITS);
+        SharedReceiveQueue shared = rig.domain.createSharedReceiveQueue(8, 2, s -> {});
+        CompletionChannel channel = rig.adapter.createCompletionChannel();
+        DeviceControl device = rig.device;
+        assertThat(rig.adapter.nativeHandle().address()).isEqualTo(device.context());
+        assertThat(device.remoteKey(rig.memory.nativeHandle().address()))
+                .isEqualTo(rig.memory.remoteToken());
+        assertThat(device.queuePairNumber(rig.a.nativeHandle().address()))
+                .isEqualTo(rig.a.address().queuePairNumber());
+        assertThat(device.resizeCq(rig.queue.nativeHandle().address(), 20)).isZero();
+        assertThat(device.channelDescriptor(channel.nativeHandle().address())).isPositive();
+        assertThat(rig.domain.nativeHandle().address()).isEqualTo(rig.domain.address());
+        assertThat(shared.nativeHandle().address()).isEqualTo(shared.handle().address());
+        assertThat(rig.a.nativeHandle().byteSize()).isZero();
+        shared.close();
+        channel.close();
+        rig.close();
+        assertClosed(rig.adapter, rig.adapter::nativeHandle);
+        assertClosed(rig.domain, rig.domain::nativeHandle);
+        assertClosed(rig.memory, rig.memory::nativeHandle);
+        assertClosed(rig.queue, rig.queue::nativeHandle);
+        assertClosed(rig.a, rig.a::nativeHandle);
+        assertClosed(shared, shared::nativeHandle);
+        assertClosed(channel, channel::nativeHandle);
+    }
+
+    private static void assertClosed(NativeObject object, ThrowingCallable handle) {
+        assertThatThrownBy(handle)
+                .isInstanceOf(IllegalStateException.class)
+                .hasMessage(object.describe() + " is closed");
     }
 
     @Test

@@ -53,6 +53,11 @@ public class DeviceControl {
         this.context = 0;
     }
 
+    /** The address of the {@code ibv_context}. */
+    public long context() {
+        return context;
+    }
+
     /**
      * Finds a function of the {@code verbs_context} as {@code verbs_get_ctx_op} does. In verbs.h,
      * these functions are inline and not exported. The struct ends with the {@code ibv_context},

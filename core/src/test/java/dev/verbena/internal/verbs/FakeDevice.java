@@ -362,6 +362,11 @@ public final class FakeDevice extends FakeSettings {
     }
 
     @Override
+    public long context() {
+        return context.address();
+    }
+
+    @Override
     public int completionVectors() {
         return completionVectors;
     }
