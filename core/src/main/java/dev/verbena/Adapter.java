@@ -194,6 +194,41 @@ public final class Adapter extends NativeObject {
         return PortCounters.read(PortCounters.DEVICES, name(), port);
     }
 
+    /**
+     * Counts the connections of this adapter, and what became of attempts to connect. Any thread
+     * may call it, also after the close.
+     *
+     * @return a snapshot, taken without a lock
+     */
+    public ConnectionCounters connectionCounters() {
+        ConnectionEvents used = device.usedConnectionEvents();
+        return used == null ? new ConnectionCounters(0, 0, 0, 0, 0, 0) : used.counters();
+    }
+
+    /**
+     * Lists the connections of this adapter: those of its {@link Connector connectors}, from the
+     * call that connects, or from the peer's request, until both sides have disconnected. Other
+     * adapters and processes have their own; {@code rdma resource show cm_id} lists all of a
+     * machine. Any thread may call it, also after the close.
+     *
+     * @return a snapshot, in no particular order
+     */
+    public List<ConnectionInfo> connections() {
+        ConnectionEvents used = device.usedConnectionEvents();
+        return used == null ? List.of() : used.connections();
+    }
+
+    /**
+     * Lists the local addresses that {@link Listener listeners} and {@link SharedEndpoint shared
+     * endpoints} of this adapter occupy. Any thread may call it, also after the close.
+     *
+     * @return a snapshot, in no particular order
+     */
+    public List<LocalEndpoint> localEndpoints() {
+        ConnectionEvents used = device.usedConnectionEvents();
+        return used == null ? List.of() : used.localEndpoints();
+    }
+
     /** The ports and the choice of a GID. The caller must have a reference to this adapter. */
     Ports portTable() {
         return device.ports();

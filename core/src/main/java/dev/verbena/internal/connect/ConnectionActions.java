@@ -2,6 +2,7 @@ package dev.verbena.internal.connect;
 
 import dev.verbena.AdapterInfo;
 import dev.verbena.ConnectionData;
+import dev.verbena.ConnectionInfo;
 import dev.verbena.VerbenaException;
 import dev.verbena.internal.connect.ConnectionEvents.Identifier;
 import dev.verbena.internal.connect.ConnectionInput.Accept;
@@ -45,8 +46,10 @@ final class ConnectionActions {
     private final ConnectionEvents events;
     private final String device;
     private final Consumer<ConnectionStateMachine> onAnswer;
-    private final CompletableFuture<CloseReason> closeReason = new CompletableFuture<>();
+    private final CompletableFuture<CloseReason> end = new CompletableFuture<>();
+    private final CompletableFuture<CloseReason> closeReason; // when the end was counted
 
+    private boolean inbound; // the peer asked for the connection
     private @Nullable Identifier identifier;
     private @Nullable QueuePairHandle queuePair;
     private @Nullable ConnectionStep step;
@@ -73,10 +76,12 @@ final class ConnectionActions {
         this.events = events;
         this.device = device;
         this.onAnswer = onAnswer;
+        this.closeReason = end.thenApply(reason -> events.counts().ended(reason));
     }
 
     /** Takes over a peer's request. */
     void takeRequest(ConnectionEvent request, IdentifierInfo info) {
+        inbound = true;
         peer = info.peer();
         local = info.local();
         peerData = PrivateData.read(request, request.inboundReads(), request.outboundReads());
@@ -128,6 +133,20 @@ final class ConnectionActions {
 
     @Nullable InetSocketAddress peer() {
         return peer;
+    }
+
+    ConnectionInfo info(ConnectionInfo.State shown) {
+        return new ConnectionInfo(
+                local, peer, shown, inbound, queuePair == null ? 0 : queuePair.traits().number());
+    }
+
+    /** Counts what a transition led to; {@code next} is the state that it was to lead to. */
+    void count(ConnectionState from, ConnectionState next, ConnectionState to) {
+        if (to == ConnectionState.ESTABLISHED && from.connecting()) {
+            events.counts().established(inbound);
+        } else if ((from.connecting() || next.connecting()) && !to.connecting()) {
+            events.counts().attemptFailed();
+        }
     }
 
     String describe() {
@@ -385,7 +404,7 @@ final class ConnectionActions {
 
     private void finishDisconnect(@Nullable VerbenaException failure, Outcome outcome) {
         release(outcome, true);
-        closeReason.complete(CloseReason.LOCAL);
+        end.complete(CloseReason.LOCAL);
         endStep(failure, outcome);
     }
 
@@ -399,7 +418,7 @@ final class ConnectionActions {
     private void reportPeerDisconnect() {
         queuePair().refusePosts();
         identifier().disconnect(); // confirms
-        closeReason.complete(CloseReason.PEER);
+        end.complete(CloseReason.PEER);
     }
 
     private void reportFailedRequest(Outcome outcome) {
@@ -407,16 +426,16 @@ final class ConnectionActions {
         queuePair().refusePosts();
         identifier().disconnect(); // the peer may still be there
         CloseReason how = flushed ? CloseReason.LOCAL : CloseReason.REQUEST_FAILED;
-        outcome.later(() -> closeReason.complete(how));
+        outcome.later(() -> end.complete(how));
     }
 
     private void reportLostEvents(VerbenaException why, Outcome outcome) {
         storedReason = why;
-        outcome.later(() -> closeReason.complete(CloseReason.EVENT_THREAD_ENDED));
+        outcome.later(() -> end.complete(CloseReason.EVENT_THREAD_ENDED));
     }
 
     private void endWithDevice(VerbenaException why, Outcome outcome) {
-        closeReason.complete(CloseReason.DEVICE_REMOVED);
+        end.complete(CloseReason.DEVICE_REMOVED);
         fail(why, false, outcome);
     }
 
@@ -426,7 +445,7 @@ final class ConnectionActions {
         whenClosed = call.whenClosed();
         queuePair().flush();
         boolean sent = !disconnect || identifier().disconnect() == 0;
-        closeReason.complete(CloseReason.LOCAL);
+        end.complete(CloseReason.LOCAL);
         if (!sent || !events.alive()) {
             outcome.followedBy = ConnectionTrigger.NO_CONFIRMATION;
             return;

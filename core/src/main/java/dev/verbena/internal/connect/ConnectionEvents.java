@@ -1,5 +1,8 @@
 package dev.verbena.internal.connect;
 
+import dev.verbena.ConnectionCounters;
+import dev.verbena.ConnectionInfo;
+import dev.verbena.LocalEndpoint;
 import dev.verbena.internal.runtime.AdapterEvents;
 import dev.verbena.internal.runtime.Timers;
 import dev.verbena.internal.runtime.Uncaught;
@@ -13,7 +16,9 @@ import dev.verbena.internal.verbs.StateChange;
 import org.jspecify.annotations.Nullable;
 
 import java.net.InetSocketAddress;
+import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicLong;
 
@@ -112,6 +117,7 @@ public final class ConnectionEvents implements AdapterEvents.Source {
     private final AtomicLong keys = new AtomicLong(1);
     private final Map<Long, Handler> handlers = new ConcurrentHashMap<>();
     private final Map<Long, ConnectionStateMachine> awaitingData = new ConcurrentHashMap<>();
+    private final ConnectionCounts counts = new ConnectionCounts();
     private volatile @Nullable Throwable threadEnded; // why
 
     /** Opens the channel. */
@@ -138,6 +144,37 @@ public final class ConnectionEvents implements AdapterEvents.Source {
     Timers timers() {
         return timers;
     }
+
+    ConnectionCounts counts() {
+        return counts;
+    }
+
+    // ---- snapshots, for any thread
+
+    /** What became of all connections. */
+    public ConnectionCounters counters() {
+        return counts.now();
+    }
+
+    /** The connections that have an identifier. */
+    public List<ConnectionInfo> connections() {
+        return handlers.values().stream()
+                .filter(ConnectionStateMachine.class::isInstance)
+                .distinct() // for a moment, an attempt has a second identifier
+                .map(handler -> ((ConnectionStateMachine) handler).info())
+                .filter(Objects::nonNull)
+                .toList();
+    }
+
+    /** The addresses that are bound. */
+    public List<LocalEndpoint> localEndpoints() {
+        return handlers.values().stream()
+                .filter(Listening.class::isInstance)
+                .map(handler -> ((Listening) handler).info())
+                .toList();
+    }
+
+    // ---- identifiers
 
     /** Creates an identifier whose events go to a handler. */
     Identifier create(Handler handler) {

@@ -1,5 +1,9 @@
 package dev.verbena.internal.connect;
 
+import dev.verbena.ConnectionInfo;
+
+import org.jspecify.annotations.Nullable;
+
 /**
  * Where a connection is between its first call and its close.
  *
@@ -54,18 +58,31 @@ enum ConnectionState {
         return description;
     }
 
-    /** Whether a call that is refused now finds the connector in use, and not just unfit. */
-    boolean inUse() {
+    /** The state that a program sees; null without a connection and without an attempt. */
+    ConnectionInfo.@Nullable State shown() {
         return switch (this) {
+            case REQUESTED, REQUEST_LOST -> ConnectionInfo.State.REQUESTED;
             case RESOLVING_ADDRESS,
                     RESOLVING_ROUTE,
                     CONNECTING,
                     ACCEPTED_BY_PEER,
                     ACCEPTANCE_LOST,
-                    ACCEPTING,
-                    ESTABLISHED ->
-                    true;
-            default -> false;
+                    ACCEPTING ->
+                    ConnectionInfo.State.CONNECTING;
+            case ESTABLISHED -> ConnectionInfo.State.ESTABLISHED;
+            case DRAINING, DISCONNECTING, CLOSING -> ConnectionInfo.State.DISCONNECTING;
+            case PEER_LEFT -> ConnectionInfo.State.DISCONNECTED;
+            case IDLE, REQUEST_EXPIRED, ENDED, FAILED, CLOSED -> null;
         };
+    }
+
+    /** Whether a call that is refused now finds the connector in use, and not just unfit. */
+    boolean inUse() {
+        return connecting() || this == ESTABLISHED;
+    }
+
+    /** Whether an attempt to connect or to accept has begun and not ended. */
+    boolean connecting() {
+        return shown() == ConnectionInfo.State.CONNECTING;
     }
 }

@@ -2,6 +2,7 @@ package dev.verbena.internal.connect;
 
 import dev.verbena.AdapterInfo;
 import dev.verbena.ConnectionData;
+import dev.verbena.ConnectionInfo;
 import dev.verbena.Status;
 import dev.verbena.VerbenaException;
 import dev.verbena.internal.connect.ConnectionInput.Event;
@@ -158,6 +159,15 @@ public final class ConnectionStateMachine implements ConnectionEvents.Handler {
         return underLock(actions::peer);
     }
 
+    /** A snapshot for the program; null without a connection and without an attempt. */
+    @Nullable ConnectionInfo info() {
+        return underLock(
+                () -> {
+                    ConnectionInfo.State shown = state.shown();
+                    return shown == null ? null : actions.info(shown);
+                });
+    }
+
     ConnectionState state() {
         return underLock(() -> state);
     }
@@ -282,6 +292,8 @@ public final class ConnectionStateMachine implements ConnectionEvents.Handler {
             if (otherwise == null || !(e instanceof VerbenaException)) {
                 throw e;
             }
+        } finally {
+            actions.count(from, transition.next(), state);
         }
         ConnectionTrigger next = outcome.followedBy;
         outcome.followedBy = null;

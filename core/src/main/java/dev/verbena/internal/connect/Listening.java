@@ -1,5 +1,6 @@
 package dev.verbena.internal.connect;
 
+import dev.verbena.LocalEndpoint;
 import dev.verbena.Status;
 import dev.verbena.VerbenaException;
 import dev.verbena.internal.connect.ConnectionEvents.Identifier;
@@ -127,6 +128,16 @@ public final class Listening implements ConnectionEvents.Handler {
         return listening;
     }
 
+    /** A snapshot for the program. */
+    synchronized LocalEndpoint info() {
+        LocalEndpoint.Use listener =
+                listening ? LocalEndpoint.Use.LISTENING : LocalEndpoint.Use.PAUSED;
+        LocalEndpoint.Use use = limits.backlog() == 0 ? LocalEndpoint.Use.SHARED : listener;
+        synchronized (unanswered) {
+            return new LocalEndpoint(address, use, limits.backlog(), unanswered.size());
+        }
+    }
+
     /**
      * Lets peers connect.
      *
@@ -142,6 +153,7 @@ public final class Listening implements ConnectionEvents.Handler {
                     "rdma_listen(%s)".formatted(address),
                     "Somebody listens there (rdma resource show cm_id says who)");
             listening = true;
+            events.counts().listening(true);
         }
     }
 
@@ -169,7 +181,10 @@ public final class Listening implements ConnectionEvents.Handler {
         if (identifier != null) {
             identifier.destroy();
             identifier = null;
-            listening = false;
+            if (listening) {
+                listening = false;
+                events.counts().listening(false);
+            }
         }
     }
 

@@ -42,7 +42,7 @@ public final class Device {
     private @Nullable VerbsContext context;
 
     private final Object connectionLock = new Object();
-    private @Nullable ConnectionEvents connectionEvents; // guarded by that lock
+    private volatile @Nullable ConnectionEvents connectionEvents; // written under that lock
 
     /**
      * Takes ownership of an opened device, and closes it if it cannot be queried.
@@ -135,11 +135,13 @@ public final class Device {
     public ConnectionEvents connectionEvents() {
         AdapterEvents loop = events();
         synchronized (connectionLock) {
-            if (connectionEvents == null) {
-                connectionEvents = new ConnectionEvents(connections.get(), loop.timers());
-                loop.attach(connectionEvents);
+            ConnectionEvents opened = connectionEvents;
+            if (opened == null) {
+                opened = new ConnectionEvents(connections.get(), loop.timers());
+                connectionEvents = opened;
+                loop.attach(opened);
             }
-            return connectionEvents;
+            return opened;
         }
     }
 
@@ -157,6 +159,11 @@ public final class Device {
             info = Probe.probe(control, reported, ports.query());
         }
         return info;
+    }
+
+    /** As {@link #connectionEvents}, or null if no object has needed them. */
+    public @Nullable ConnectionEvents usedConnectionEvents() {
+        return connectionEvents;
     }
 
     private synchronized @Nullable AdapterEvents runningEvents() {

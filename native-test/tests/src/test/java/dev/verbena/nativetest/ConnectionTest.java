@@ -7,6 +7,7 @@ import static org.assertj.core.api.Assertions.catchThrowableOfType;
 import dev.verbena.Access;
 import dev.verbena.BufferList;
 import dev.verbena.Completions;
+import dev.verbena.ConnectionInfo;
 import dev.verbena.ConnectionOptions;
 import dev.verbena.Connector;
 import dev.verbena.Listener;
@@ -100,6 +101,10 @@ class ConnectionTest {
                 assertThat(accepting).isNotDone();
                 connector.completeConnect();
                 accepting.get(30, TimeUnit.SECONDS);
+                assertThat(client.adapter.connections())
+                        .contains(established(connector, client.queuePair, false));
+                assertThat(server.adapter.connections())
+                        .contains(established(accepted, server.queuePair, true));
                 var to = server.memory(64);
                 var from = client.filled(64, 7);
                 assertThat(server.queuePair.receive(1, Pair.whole(to)).status())
@@ -116,6 +121,15 @@ class ConnectionTest {
                 accepted.disconnect();
             }
         }
+    }
+
+    private static ConnectionInfo established(Connector one, QueuePair by, boolean inbound) {
+        return new ConnectionInfo(
+                one.localAddress(),
+                one.peerAddress(),
+                ConnectionInfo.State.ESTABLISHED,
+                inbound,
+                by.address().queuePairNumber());
     }
 
     private CompletableFuture<Void> connecting(Connector connector, Listener listener) {
