@@ -33,7 +33,6 @@ public final class SharedReceiveQueue extends NativeObject {
     private final ProtectionDomain domain;
     private final DeviceControl control;
     private final Consumer<Status> callback;
-    private final int depth;
     private final int maxBuffers;
     private final NativeMemory memory = new NativeMemory();
     private final long address;
@@ -48,7 +47,6 @@ public final class SharedReceiveQueue extends NativeObject {
         super(domain);
         this.domain = domain;
         this.callback = callback;
-        this.depth = depth;
         this.maxBuffers = maxBuffers;
         Adapter adapter = domain.adapter();
         this.control = adapter.control();
@@ -154,6 +152,72 @@ public final class SharedReceiveQueue extends NativeObject {
     }
 
     /**
+     * Changes how many receives may be posted (NdkModifySrq with SrqDepth). Of the devices whose
+     * drivers were read, only Soft-RoCE can do it; mlx5 and others refuse. May be called while
+     * other threads post and poll.
+     *
+     * @param depth the new depth; at least the number of receives that are posted, where a receive
+     *     counts until its completion is polled, and at least the threshold of a {@link
+     *     #notifyBelow} that has not called back yet
+     * @throws IllegalStateException when this queue is closed
+     * @throws VerbenaException with INVALID_PARAMETER for a smaller depth, or one that the device
+     *     does not support; NOT_SUPPORTED if the device cannot resize the queue, which keeps its
+     *     depth; or the status for another error of {@code ibv_modify_srq}: then the queue refuses
+     *     further receives, because the provider may have lost it
+     */
+    public synchronized void resize(int depth) {
+        acquire();
+        try {
+            checkLimits(domain.adapter(), depth, maxBuffers);
+            Request request = requested.get();
+            if (request == null) {
+                // An answered threshold is still the device's limit, which may be above the depth.
+                int _ = control.limitSrq(address, 0);
+            } else if (request.receives > depth) {
+                throw tooSmall(
+                        depth, "notifyBelow(%d) has not called back".formatted(request.receives));
+            }
+            int answer = receives.resize(depth, () -> control.resizeSrq(address, depth));
+            if (answer > 0) {
+                throw tooSmall(depth, "%d receives are posted".formatted(answer));
+            }
+            if (answer < 0) {
+                throw notResized(depth, -answer);
+            }
+        } finally {
+            release();
+        }
+    }
+
+    private VerbenaException tooSmall(int depth, String why) {
+        return new VerbenaException(
+                Status.INVALID_PARAMETER,
+                "%s cannot be resized from %d to %d: %s. Resize it when fewer are"
+                        .formatted(this, depth(), depth, why));
+    }
+
+    private VerbenaException notResized(int depth, int errno) {
+        boolean refused =
+                errno == Errno.EINVAL || errno == Errno.ENOSYS || errno == Errno.EOPNOTSUPP;
+        if (!refused) {
+            receives.close();
+        }
+        String verb = "ibv_modify_srq(depth %d)".formatted(depth);
+        return new VerbenaException(
+                refused ? Status.NOT_SUPPORTED : VerbenaException.statusOf(errno),
+                verb,
+                errno,
+                Errno.sentence(
+                        verb,
+                        errno,
+                        refused
+                                ? "The device cannot resize a shared receive queue: this one keeps the depth %d. Create one with the depth that is needed"
+                                        .formatted(depth())
+                                : "The provider may have lost the queue: it refuses further receives. Close it and create another one"),
+                null);
+    }
+
+    /**
      * Requests one callback for when fewer than {@code receives} receives are posted
      * (NdkModifySrq). If there are fewer already (a receive counts until its completion is polled),
      * the callback is made immediately. If the queue or its device has failed, it is made
@@ -163,7 +227,8 @@ public final class SharedReceiveQueue extends NativeObject {
      * @throws IllegalArgumentException for a negative threshold, and for one above the depth
      * @throws VerbenaException when {@code ibv_modify_srq} fails
      */
-    public void notifyBelow(int receives) {
+    public synchronized void notifyBelow(int receives) {
+        int depth = depth();
         if (receives < 0 || receives > depth) {
             throw new IllegalArgumentException(
                     "A shared receive queue of depth %d has no threshold of %d"
@@ -216,10 +281,10 @@ public final class SharedReceiveQueue extends NativeObject {
     /**
      * How many receives may be posted.
      *
-     * @return the depth it was created with
+     * @return the depth it was created with, or {@linkplain #resize resized} to
      */
     public int depth() {
-        return depth;
+        return receives.depth();
     }
 
     /**

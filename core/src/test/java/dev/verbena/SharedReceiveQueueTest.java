@@ -341,6 +341,145 @@ class SharedReceiveQueueTest {
         rig.close();
     }
 
+    private static void assertRefused(
+            SharedReceiveQueue shared, int depth, Status status, String... words) {
+        int before = shared.depth();
+        assertThatThrownBy(() -> shared.resize(depth))
+                .isInstanceOfSatisfying(
+                        VerbenaException.class, e -> assertThat(e.status()).isEqualTo(status))
+                .hasMessageContainingAll(words);
+        assertThat(shared.depth()).isEqualTo(before);
+    }
+
+    private void fill(SharedReceiveQueue shared, int from, int to) {
+        for (int i = from; i < to; i++) {
+            shared.receive(i, rig.bytes(8)).orThrow();
+        }
+        assertThat(shared.receive(99, rig.bytes(8)).status()).isEqualTo(Status.NO_MORE_ENTRIES);
+    }
+
+    private List<String> received(int messages) {
+        List<String> receives = new ArrayList<>();
+        for (int i = 0; i < messages; i++) {
+            rig.a.send(i, rig.bytes(1)).orThrow();
+            rig.poll().stream().filter(one -> one.startsWith("RECEIVE")).forEach(receives::add);
+        }
+        return receives;
+    }
+
+    @Test
+    void itIsResizedWithReceivesInIt() {
+        SharedReceiveQueue shared = rig.domain.createSharedReceiveQueue(2, 1, called::add);
+        QueuePair c = connectedToA(shared);
+        fill(shared, 0, 2);
+        shared.resize(5);
+        assertThat(shared.depth()).isEqualTo(5);
+        fill(shared, 2, 5);
+        assertThat(shared.outstanding()).isEqualTo(5);
+        assertThat(received(2)).containsExactly("RECEIVE 0 SUCCESS", "RECEIVE 1 SUCCESS");
+        assertRefused(shared, 2, Status.INVALID_PARAMETER, "from 5 to 2", "3 receives are posted");
+        shared.resize(3);
+        assertThat(shared.receive(99, rig.bytes(8)).status()).isEqualTo(Status.NO_MORE_ENTRIES);
+        assertThat(received(1)).containsExactly("RECEIVE 2 SUCCESS");
+        fill(shared, 5, 6);
+        assertThat(received(3))
+                .containsExactly("RECEIVE 3 SUCCESS", "RECEIVE 4 SUCCESS", "RECEIVE 5 SUCCESS");
+        shared.resize(4);
+        fill(shared, 10, 14);
+        assertThat(received(4)).hasSize(4);
+        assertThat(shared.outstanding()).isZero();
+        c.close();
+        shared.close();
+        assertThatThrownBy(() -> shared.resize(5)).isInstanceOf(IllegalStateException.class);
+        assertThat(shared.depth()).isEqualTo(4);
+        rig.close();
+    }
+
+    @Test
+    void itIsNotResizedBelowAThresholdThatWaits() throws InterruptedException {
+        SharedReceiveQueue shared = rig.domain.createSharedReceiveQueue(4, 1, called::add);
+        shared.notifyBelow(4); // called back at once; the device's own limit stays
+        assertThat(called.poll(30, TimeUnit.SECONDS)).isEqualTo(Status.SUCCESS);
+        shared.resize(3);
+        assertThatThrownBy(() -> shared.notifyBelow(4))
+                .isInstanceOf(IllegalArgumentException.class);
+        fill(shared, 0, 3);
+        shared.notifyBelow(3);
+        shared.resize(4);
+        assertRefused(shared, 2, Status.INVALID_PARAMETER, "notifyBelow(3)");
+        rig.device.raise(AdapterEvent.Type.SHARED_RECEIVE_QUEUE_LOW);
+        assertThat(called.poll(30, TimeUnit.SECONDS)).isEqualTo(Status.SUCCESS);
+        assertRefused(shared, 2, Status.INVALID_PARAMETER, "3 receives are posted");
+        shared.close();
+        rig.close();
+    }
+
+    @Test
+    void aDeviceThatCannotResizeItKeepsItsDepth() {
+        SharedReceiveQueue shared = rig.domain.createSharedReceiveQueue(2, 1, called::add);
+        assertRefused(shared, 0, Status.INVALID_PARAMETER, "1 to");
+        assertRefused(shared, 100_000, Status.INVALID_PARAMETER, "100000");
+        for (int errno : new int[] {22, 38, 95}) { // EINVAL, ENOSYS, EOPNOTSUPP
+            rig.device.sharedResizeError = errno;
+            assertRefused(shared, 4, Status.NOT_SUPPORTED, "ibv_modify_srq(depth 4)", "keeps");
+        }
+        fill(shared, 0, 2);
+        shared.close();
+        rig.close();
+    }
+
+    /** The provider may have unmapped its queue: a post would end the JVM. */
+    @Test
+    void afterAResizeThatFailedHalfwayItRefusesReceives() {
+        SharedReceiveQueue shared = rig.domain.createSharedReceiveQueue(2, 1, called::add);
+        QueuePair c = connectedToA(shared);
+        shared.receive(1, rig.bytes(8)).orThrow();
+        rig.device.sharedResizeError = 12; // ENOMEM
+        assertRefused(shared, 4, Status.INSUFFICIENT_RESOURCES, "ENOMEM", "create another");
+        assertThat(shared.receive(2, rig.bytes(8)).status()).isEqualTo(Status.CONNECTION_INVALID);
+        rig.device.sharedResizeError = 0;
+        assertRefused(shared, 4, Status.CONNECTION_INVALID, "create another");
+        assertThat(received(1)).containsExactly("RECEIVE 1 SUCCESS");
+        c.close();
+        shared.close();
+        rig.close();
+    }
+
+    @Test
+    void itIsResizedWhileAnotherThreadPosts() throws Exception {
+        SharedReceiveQueue shared = rig.domain.createSharedReceiveQueue(2, 1, called::add);
+        QueuePair c = connectedToA(shared);
+        CountDownLatch done = new CountDownLatch(1);
+        List<Integer> depths = new ArrayList<>();
+        Thread resizer =
+                Thread.ofPlatform()
+                        .start(
+                                () -> {
+                                    for (int i = 0; done.getCount() > 0; i++) {
+                                        try {
+                                            shared.resize(2 + i % 7);
+                                            depths.add(shared.depth());
+                                        } catch (VerbenaException e) {
+                                            Thread.onSpinWait(); // more are posted than that
+                                        }
+                                    }
+                                });
+        for (int round = 0; round < 300; round++) {
+            int posted = 0;
+            while (shared.receive(posted, rig.bytes(8)).isAccepted()) {
+                posted++;
+            }
+            assertThat(received(posted)).hasSize(posted);
+        }
+        done.countDown();
+        resizer.join();
+        assertThat(depths).isNotEmpty();
+        assertThat(shared.outstanding()).isZero();
+        c.close();
+        shared.close();
+        rig.close();
+    }
+
     @Test
     void theAdapterMayBeClosedByItsCallback() throws InterruptedException {
         LinkedBlockingQueue<String> done = new LinkedBlockingQueue<>();

@@ -2,10 +2,14 @@ package dev.verbena.internal.queue;
 
 import dev.verbena.PostResult;
 import dev.verbena.RequestCounters;
+import dev.verbena.Status;
+import dev.verbena.VerbenaException;
 import dev.verbena.internal.verbs.ReceiveRequest;
 
 import java.lang.ref.Reference;
+import java.util.Arrays;
 import java.util.concurrent.atomic.AtomicLong;
+import java.util.function.IntSupplier;
 
 /**
  * The receives in one shared receive queue. They complete in any order, on the completion queues of
@@ -14,24 +18,26 @@ import java.util.concurrent.atomic.AtomicLong;
  * refused, but may have kept, does not complete in the name of a later one.
  */
 public final class SharedReceives implements Credit {
+    private static final int SLOTS = 1 << 16; // more than any queue has, so a slot stays the same
+
     private final long queue;
     private final long address;
-    private final int depth;
     private final ReceiveRequest request;
     private final Domain domain;
     private final int maxBuffers;
     private final QueueLock lock = new QueueLock(null);
 
     // Guarded by the lock.
-    private final long[] contexts;
-    private final int[] sequences; // of the receive in each slot, or of the next one there
-    private final int[] free;
+    private long[] contexts = {}; // its length is the number of slots: the greatest depth so far
+    private int[] sequences = {}; // of the receive in each slot, or of the next one there
+    private int[] free = {};
     private int freeCount;
     private int undelivered;
     private int threshold; // 0 for none
     private Runnable ranLow = () -> {};
 
     // Written with the lock, read without.
+    private volatile int depth;
     private final AtomicLong posted = new AtomicLong();
     private final RequestCounts counts = new RequestCounts();
 
@@ -53,16 +59,56 @@ public final class SharedReceives implements Credit {
         this.maxBuffers = maxBuffers;
         this.queue = queue;
         this.address = address;
-        this.depth = depth;
         this.request = request;
-        this.contexts = new long[depth];
-        this.sequences = new int[depth];
-        this.free = new int[depth];
-        for (int i = 0; i < depth; i++) {
-            sequences[i] = i;
-            free[i] = depth - 1 - i;
+        addSlots(depth);
+        this.depth = depth;
+    }
+
+    private void addSlots(int count) {
+        int before = contexts.length;
+        long[] longerContexts = Arrays.copyOf(contexts, before + count);
+        int[] longerSequences = Arrays.copyOf(sequences, before + count);
+        free = Arrays.copyOf(free, before + count);
+        contexts = longerContexts;
+        sequences = longerSequences;
+        for (int slot = before + count - 1; slot >= before; slot--) {
+            sequences[slot] = slot;
+            free[freeCount++] = slot;
         }
-        this.freeCount = depth;
+    }
+
+    /** How many receives may be posted. */
+    public int depth() {
+        return depth;
+    }
+
+    /**
+     * Changes how many receives may be posted. Posts wait meanwhile: in kernels from before
+     * November 2025, a Soft-RoCE queue that has more posted than the new depth crashes the kernel.
+     *
+     * @param modify resizes the native queue; returns 0 or a negative errno
+     * @return what {@code modify} returned; or, without calling it, how many receives are posted if
+     *     they are more than the new depth
+     */
+    public int resize(int newDepth, IntSupplier modify) {
+        if (!lock.acquire()) {
+            throw new VerbenaException(
+                    Status.CONNECTION_INVALID,
+                    "A shared receive queue that refuses receives cannot be resized: create another one");
+        }
+        try {
+            if (undelivered > newDepth) {
+                return undelivered;
+            }
+            addSlots(Math.max(0, newDepth - contexts.length));
+            int answer = modify.getAsInt();
+            if (answer == 0) {
+                depth = newDepth;
+            }
+            return answer;
+        } finally {
+            lock.release();
+        }
     }
 
     /** The address of the {@code ibv_srq}. */
@@ -82,12 +128,12 @@ public final class SharedReceives implements Credit {
             if (refusal != PostResult.ACCEPTED) {
                 return refusal;
             }
-            if (undelivered == depth) {
+            if (undelivered >= depth) {
                 return PostResult.FULL;
             }
             int slot = free[freeCount - 1];
             int sequence = sequences[slot];
-            sequences[slot] = next(sequence); // until it is posted for certain
+            sequences[slot] = sequence + SLOTS; // until it is posted for certain
             contexts[slot] = context;
             int answer =
                     request.postShared(
@@ -116,7 +162,7 @@ public final class SharedReceives implements Credit {
         if (!lock.acquire()) {
             return 0;
         }
-        int outstanding = depth - freeCount;
+        int outstanding = contexts.length - freeCount;
         lock.release();
         return outstanding;
     }
@@ -162,18 +208,6 @@ public final class SharedReceives implements Credit {
         lock.close();
     }
 
-    private int slot(int sequence) {
-        return sequence & slotMask();
-    }
-
-    private int next(int sequence) {
-        return sequence + slotMask() + 1;
-    }
-
-    private int slotMask() {
-        return (Integer.highestOneBit(depth) << 1) - 1;
-    }
-
     /**
      * A receive has completed: frees its slot.
      *
@@ -183,11 +217,11 @@ public final class SharedReceives implements Credit {
      */
     boolean take(int sequence, long[] context) {
         boolean open = lock.acquire(); // once closed, completions are delivered all the same
-        int slot = slot(sequence);
-        boolean posted = slot < depth && sequences[slot] == sequence;
+        int slot = sequence & SLOTS - 1;
+        boolean posted = slot < contexts.length && sequences[slot] == sequence;
         if (posted) {
             context[0] = contexts[slot];
-            sequences[slot] = next(sequence);
+            sequences[slot] = sequence + SLOTS;
             free[freeCount++] = slot;
         }
         if (open) {
@@ -218,7 +252,7 @@ public final class SharedReceives implements Credit {
         }
         undelivered--;
         int asked = threshold;
-        boolean low = depth - freeCount < asked;
+        boolean low = contexts.length - freeCount < asked;
         if (low) {
             threshold = 0;
         }

@@ -374,10 +374,19 @@ public class DeviceControl {
      * posted.
      */
     public int limitSrq(long srq, int limit) {
+        return modifySrq(srq, IbvSrqAttr.SRQ_LIMIT, limit, Verbs.IBV_SRQ_LIMIT);
+    }
+
+    /** {@code ibv_modify_srq} with IBV_SRQ_MAX_WR. */
+    public int resizeSrq(long srq, int depth) {
+        return modifySrq(srq, IbvSrqAttr.MAX_WR, depth, Verbs.IBV_SRQ_MAX_WR);
+    }
+
+    private static int modifySrq(long srq, long field, int value, int mask) {
         try (Scratch scratch = Scratch.borrow()) {
             long attributes = scratch.allocate(IbvSrqAttr.SIZE);
-            Native.putInt(attributes, IbvSrqAttr.SRQ_LIMIT, limit);
-            return Calls.MODIFY_SRQ.value(srq, attributes, Verbs.IBV_SRQ_LIMIT);
+            Native.putInt(attributes, field, value);
+            return Calls.MODIFY_SRQ.value(srq, attributes, mask);
         }
     }
 

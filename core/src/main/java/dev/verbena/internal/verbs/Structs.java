@@ -133,6 +133,7 @@ final class Structs {
     /** {@code struct ibv_srq_attr}. */
     interface IbvSrqAttr {
         long SIZE = 12;
+        long MAX_WR = 0;
         long SRQ_LIMIT = 8;
     }
 

@@ -560,6 +560,17 @@ public final class FakeDevice extends FakeSettings {
     }
 
     @Override
+    public synchronized int resizeSrq(long srq, int depth) {
+        if (queuePairs.sharedReceives(srq).size() > depth) {
+            panics.add("a shared receive queue was resized below what is posted");
+        }
+        if (!srqLimits.isEmpty() && srqLimits.getLast() > depth) {
+            return -Errno.EINVAL;
+        }
+        return -sharedResizeError;
+    }
+
+    @Override
     public synchronized int destroySrq(long srq) {
         return queuePairs.destroyShared(srq);
     }

@@ -280,6 +280,46 @@ class OperationsTest {
     }
 
     @Test
+    void aSharedReceiveQueueIsResizedWithReceivesInItWhereTheDeviceCan() {
+        try (Pair pair = new Pair(LIMITS)) {
+            assumeTrue(
+                    pair.right.adapter.info().maxSharedReceiveDepth() > 0,
+                    "SKIPPED: no shared receive queues");
+            Pair.Side right = pair.right;
+            SharedReceiveQueue shared = right.domain.createSharedReceiveQueue(2, 1, status -> {});
+            try (QueuePair receiver =
+                    right.domain.createQueuePair(
+                            right.completionQueue, right.completionQueue, shared, LIMITS)) {
+                pair.left.queuePair.connect(receiver.address());
+                receiver.connect(pair.left.queuePair.address());
+                BufferList inbox = whole(right.memory(8));
+                shared.receive(0, inbox).orThrow();
+                shared.receive(1, inbox).orThrow();
+                try {
+                    shared.resize(40);
+                } catch (VerbenaException e) {
+                    assertThat(e.status()).isEqualTo(Status.NOT_SUPPORTED);
+                    assumeTrue(false, "SKIPPED: " + e.getMessage());
+                }
+                for (int i = 2; i < 40; i++) {
+                    shared.receive(i, inbox).orThrow();
+                }
+                assertThat(shared.receive(40, inbox).status()).isEqualTo(Status.NO_MORE_ENTRIES);
+                for (int i = 0; i < 40; i++) {
+                    if (i == 30) {
+                        shared.resize(10);
+                    }
+                    pair.left.queuePair.send(i, new BufferList(1)).orThrow();
+                    assertThat(right.ends(1)).containsExactly("RECEIVE " + i + " SUCCESS");
+                    assertThat(pair.left.ends(1)).containsExactly("SEND " + i + " SUCCESS");
+                }
+            } finally {
+                shared.close();
+            }
+        }
+    }
+
+    @Test
     void everyMaximumAtOnceMakesAQueuePair() {
         try (Pair pair = new Pair(LIMITS)) {
             AdapterInfo info = pair.left.adapter.info();
