@@ -22,6 +22,7 @@ import org.jspecify.annotations.Nullable;
 
 import java.lang.foreign.MemorySegment;
 import java.time.Duration;
+import java.time.temporal.ChronoUnit;
 import java.util.ArrayDeque;
 import java.util.Deque;
 import java.util.Objects;
@@ -414,36 +415,53 @@ public final class CompletionQueue extends NativeObject {
     /**
      * Has the device interrupt less often (NdkControlCqInterruptModeration, {@code ibv_modify_cq}):
      * an event comes after some completions, or some time after the first of them. It affects armed
-     * queues and the threads that wait for them, not polls. The device's maxima are {@link
-     * AdapterInfo#maxModerationCount} and {@link AdapterInfo#maxModerationInterval}.
+     * queues and the threads that wait for them, not polls. Values above the device's maxima,
+     * {@link AdapterInfo#maxModerationCount} and {@link AdapterInfo#maxModerationInterval}, are
+     * rounded down.
      *
-     * @param completions after how many completions an event comes at the latest, up to 65,535;
-     *     with 0 and 1, after each
-     * @param interval after which time an event comes at the latest, up to 65,535 microseconds;
-     *     with zero, at once
+     * @param completions after how many completions an event comes at the latest; with 0 and 1,
+     *     after each. If they are more than the {@link #depth}, the interval alone decides
+     * @param interval after which time an event comes at the latest, rounded down to microseconds;
+     *     with zero, at once. If it is that of {@link ChronoUnit#FOREVER} (NDK: MAXULONG), the
+     *     completions alone decide, but the device still has its maximum
+     * @throws IllegalArgumentException for a negative value
      * @throws IllegalStateException when this queue is closed
-     * @throws VerbenaException with NOT_SUPPORTED when the device cannot do it, as Soft-RoCE,
-     *     INVALID_PARAMETER when it does not take these values
+     * @throws VerbenaException with INVALID_PARAMETER_MIX when neither would decide; NOT_SUPPORTED
+     *     when the device cannot do it, as Soft-RoCE
      */
     public void moderate(int completions, Duration interval) {
-        long microseconds = TimeUnit.MICROSECONDS.convert(interval);
-        if (completions < 0
-                || completions > MOST_MODERATION
-                || interval.isNegative()
-                || microseconds > MOST_MODERATION) {
+        if (completions < 0 || interval.isNegative()) {
             throw new IllegalArgumentException(
-                    "Interrupts can wait for 0 to %,d completions and as many microseconds, not for %,d and %s"
-                            .formatted(MOST_MODERATION, completions, Text.time(interval)));
+                    "Interrupts cannot wait for %,d completions and %s"
+                            .formatted(completions, Text.time(interval)));
+        }
+        int depth = this.depth;
+        if (completions > depth && interval.equals(ChronoUnit.FOREVER.getDuration())) {
+            throw new VerbenaException(
+                    Status.INVALID_PARAMETER_MIX,
+                    "%s holds %d completions: with an interval of ChronoUnit.FOREVER and more completions, it would never interrupt"
+                            .formatted(this, depth));
         }
         acquire();
         try {
+            AdapterInfo device = adapter.reported();
+            int count = roundedDown(completions, device.maxModerationCount());
+            int microseconds =
+                    roundedDown(
+                            TimeUnit.MICROSECONDS.convert(interval),
+                            TimeUnit.MICROSECONDS.convert(device.maxModerationInterval()));
             Errno.check(
-                    control.moderateCq(address, completions, (int) microseconds),
-                    "ibv_modify_cq(%d completions, %d us)".formatted(completions, microseconds),
+                    control.moderateCq(address, count, microseconds),
+                    "ibv_modify_cq(%d completions, %d us)".formatted(count, microseconds),
                     "Its interrupts stay as they are");
         } finally {
             release();
         }
+    }
+
+    /** The device's maximum is 0 if it is not known. */
+    private static int roundedDown(long value, long maximum) {
+        return (int) Math.min(value, maximum == 0 ? MOST_MODERATION : maximum);
     }
 
     Events events() {

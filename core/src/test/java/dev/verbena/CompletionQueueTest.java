@@ -18,6 +18,7 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.time.temporal.ChronoUnit;
 import java.util.List;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.LinkedBlockingQueue;
@@ -320,18 +321,24 @@ class CompletionQueueTest {
                         null)) {
             rig.queue.moderate(32, Duration.ofNanos(40_000));
             rig.queue.moderate(0, Duration.ZERO);
-            assertThat(rig.device.moderations).containsExactly("32 after 40 us", "0 after 0 us");
+            rig.queue.moderate(2, ChronoUnit.FOREVER.getDuration()); // the count alone
+            rig.queue.moderate(Integer.MAX_VALUE, Duration.ofMillis(66)); // the interval alone
+            assertThat(rig.device.moderations)
+                    .containsExactly(
+                            "32 after 40 us", "0 after 0 us", "2 after 500 us", "500 after 500 us");
             AdapterInfo info = rig.adapter.info();
             assertThat(info.maxModerationCount()).isEqualTo(500);
             assertThat(info.maxModerationInterval()).isEqualTo(Duration.ofNanos(500_000));
             assertThat(info.flags() & AdapterInfo.CQ_INTERRUPT_MODERATION).isNotZero();
-            assertThatThrownBy(() -> rig.queue.moderate(501, Duration.ZERO))
-                    .isInstanceOf(VerbenaException.class)
-                    .hasMessageContaining("ibv_modify_cq(501 completions, 0 us)")
-                    .hasMessageContaining("EINVAL");
-            assertThatThrownBy(() -> rig.queue.moderate(0x10000, Duration.ZERO))
-                    .isInstanceOf(IllegalArgumentException.class);
-            assertThatThrownBy(() -> rig.queue.moderate(1, Duration.ofMillis(66)))
+            int depth = rig.queue.depth();
+            Duration forever = ChronoUnit.FOREVER.getDuration();
+            rig.queue.moderate(depth, forever);
+            assertThatThrownBy(() -> rig.queue.moderate(depth + 1, forever))
+                    .isInstanceOfSatisfying(
+                            VerbenaException.class,
+                            e -> assertThat(e.status()).isEqualTo(Status.INVALID_PARAMETER_MIX))
+                    .hasMessageContaining("%d completions", depth);
+            assertThatThrownBy(() -> rig.queue.moderate(-1, Duration.ZERO))
                     .isInstanceOf(IllegalArgumentException.class);
             assertThatThrownBy(() -> rig.queue.moderate(1, Duration.ofNanos(-1)))
                     .isInstanceOf(IllegalArgumentException.class);
