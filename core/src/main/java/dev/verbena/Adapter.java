@@ -208,7 +208,7 @@ public final class Adapter extends NativeObject {
     /**
      * Lists the connections of this adapter: those of its {@link Connector connectors}, from the
      * call that connects, or from the peer's request, until both sides have disconnected. Other
-     * adapters and processes have their own; {@code rdma resource show cm_id} lists all of a
+     * adapters and processes have their own; {@code verbena-tools.jar connections} lists all of a
      * machine. Any thread may call it, also after the close.
      *
      * @return a snapshot, in no particular order

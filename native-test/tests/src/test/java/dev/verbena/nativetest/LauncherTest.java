@@ -1,12 +1,17 @@
 package dev.verbena.nativetest;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.junit.jupiter.api.Assumptions.assumeFalse;
 
 import dev.verbena.Adapter;
+import dev.verbena.Connector;
+import dev.verbena.Listener;
 
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
 import java.util.regex.Pattern;
 
 /** What the launcher's commands print for programs to read, and perftest's names for options. */
@@ -55,6 +60,28 @@ class LauncherTest {
                                                     + "\"to\":\"[^\",]+\",\"to_port\":%d}\n")
                                             .replace("#", NUMBER)
                                             .formatted(clientDevice, server.port())));
+        }
+    }
+
+    @Test
+    void connectionsListsTheListenersOfAProcess() throws Exception {
+        InetAddress here = InetAddress.ofLiteral(serverAddress);
+        try (Adapter adapter = Adapter.forAddress(here);
+                Listener listener =
+                        adapter.listen(new InetSocketAddress(here, 0), 0, Connector::close);
+                ToolRun tool =
+                        ToolRun.of(
+                                "connections",
+                                "--json",
+                                "--pid",
+                                Long.toString(ProcessHandle.current().pid()))) {
+            int code = tool.exitCode();
+            assumeFalse(tool.err().contains("install iproute2"), tool::err);
+            assertThat(code).as(tool::toString).isZero();
+            assertThat(tool.out())
+                    .contains(
+                            "\"state\":\"listen\",\"local\":\"%s\",\"local_port\":%d,"
+                                    .formatted(serverAddress, listener.localAddress().getPort()));
         }
     }
 

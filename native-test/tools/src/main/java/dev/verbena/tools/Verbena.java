@@ -14,7 +14,8 @@ import java.net.InetAddress;
 import java.net.UnknownHostException;
 
 /**
- * The launcher of all tools: {@code java -jar verbena-tools.jar devices|doctor|demo|ping|perf}.
+ * The launcher of all tools: {@code java -jar verbena-tools.jar
+ * devices|doctor|connections|demo|ping|perf}.
  *
  * <p>Results go to standard output; progress, and one sentence about whatever failed, go to
  * standard error.
@@ -23,7 +24,8 @@ import java.net.UnknownHostException;
         name = "verbena",
         mixinStandardHelpOptions = true,
         versionProvider = Versions.class,
-        description = "Lists RDMA devices, checks them, tries them out and measures them.",
+        description =
+                "Lists RDMA devices and connections, checks devices, tries them out and measures them.",
         synopsisSubcommandLabel = "COMMAND",
         footer = {
             "",
@@ -38,6 +40,7 @@ import java.net.UnknownHostException;
         subcommands = {
             Devices.class,
             Doctor.class,
+            Connections.class,
             Demo.class,
             Ping.class,
             Perf.class,

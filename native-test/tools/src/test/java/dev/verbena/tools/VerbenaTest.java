@@ -44,6 +44,7 @@ class VerbenaTest {
                 "",
                 "devices",
                 "doctor",
+                "connections",
                 "demo",
                 "ping",
                 "ping server",
@@ -82,7 +83,8 @@ class VerbenaTest {
     @Test
     void helpNamesAllCommandsAndExitCodes() {
         run("--help");
-        assertThat(out.toString()).contains("devices", "doctor", "demo", "ping", "perf");
+        assertThat(out.toString())
+                .contains("devices", "doctor", "connections", "demo", "ping", "perf");
         assertThat(out.toString())
                 .containsPattern("\n +0 +success")
                 .containsPattern("\n +2 +the command");
