@@ -318,10 +318,10 @@ public final class Adapter extends NativeObject {
      * @param backlog how many requests may be unanswered, further ones are refused; 0 for the
      *     default, 128. A request whose peer has given up counts until it is answered or closed, at
      *     most 70 s, because the kernel does not report that
-     * @param handler called with each request, on one of up to 16 threads of the listener. It must
-     *     {@linkplain Connector#accept accept} or {@linkplain Connector#reject reject} it,
-     *     immediately or later. If it throws, the request is refused. It may block, and close any
-     *     object
+     * @param handler called with each request (NdkConnectEventCallback), on one of up to 16 threads
+     *     of the listener. It must {@linkplain Connector#accept accept} or {@linkplain
+     *     Connector#reject reject} it, immediately or later. If it throws, the request is refused.
+     *     It may block, and close any object
      * @return the listener, to be closed by the caller
      * @throws VerbenaException SHARING_VIOLATION if the address is in use, INVALID_ADDRESS if the
      *     device does not have it
@@ -456,7 +456,7 @@ public final class Adapter extends NativeObject {
 
     /**
      * Creates a completion queue that calls back after it was armed (NdkCreateCq with
-     * NDK_FN_CQ_NOTIFICATION_CALLBACK).
+     * NdkCqNotificationCallback).
      *
      * @param depth how many completions it must hold: the sum of the depths of all queues that
      *     report to it

@@ -211,9 +211,9 @@ public final class CompletionQueue extends NativeObject {
     }
 
     /**
-     * Takes completions out of the queue (NdkGetCqResultsEx, {@code ibv_poll_cq}). Completions of
-     * one send queue come in posting order, and so do those of one receive queue; between different
-     * queues there is no order.
+     * Takes completions out of the queue (NdkGetCqResultsEx and NdkGetCqResults, {@code
+     * ibv_poll_cq}). Completions of one send queue come in posting order, and so do those of one
+     * receive queue; between different queues there is no order.
      *
      * <p>Returns at once. Allocates nothing.
      *

@@ -246,9 +246,9 @@ public final class Connector extends NativeObject {
     }
 
     /**
-     * Establishes the connection that the peer has accepted (NdkCompleteConnect). Does not wait for
-     * the network; requests may be posted when it returns. The accept of the peer returns only
-     * after this call.
+     * Establishes the connection that the peer has accepted (NdkCompleteConnect,
+     * NdkCompleteConnectEx). Does not wait for the network; requests may be posted when it returns.
+     * The accept of the peer returns only after this call.
      *
      * @param options only {@link ConnectionOptions#assumingInvalidatablePeer} is used
      * @throws VerbenaException CONNECTION_ABORTED if the peer gave up meanwhile or a verb failed;
@@ -271,7 +271,8 @@ public final class Connector extends NativeObject {
     // ---- the accepting side
 
     /**
-     * Accepts a peer's request (NdkAccept), and waits until the peer has completed the connection.
+     * Accepts a peer's request (NdkAccept, NdkAcceptEx), and waits until the peer has completed the
+     * connection.
      *
      * @param queuePair the queue pair of this side, not connected before; post the receives for the
      *     peer's first messages before this call
@@ -408,9 +409,9 @@ public final class Connector extends NativeObject {
     }
 
     /**
-     * Sets a callback for the end of the connection (NDK_FN_DISCONNECT_EVENT_CALLBACK). It is
-     * called exactly once, whichever side ended it: immediately if the connection has ended
-     * already, and never if none was established.
+     * Sets a callback for the end of the connection (NdkDisconnectEventCallback,
+     * NdkDisconnectEventCallbackEx). It is called exactly once, whichever side ended it:
+     * immediately if the connection has ended already, and never if none was established.
      *
      * <p>If the peer ended it, outstanding requests are not cancelled: receives stay posted until
      * {@link #disconnect}, {@link QueuePair#flush} or a close; other requests fail because the peer

@@ -156,7 +156,7 @@ public final class Listener extends NativeObject {
     }
 
     /**
-     * The address that peers connect to (NdkGetLocalAddress).
+     * The address that peers connect to (NdkGetListenerLocalAddress).
      *
      * @return the address, with the actual port if port 0 was requested
      */

@@ -200,13 +200,13 @@ abstract class NativeObject implements AutoCloseable {
     }
 
     /**
-     * Waits until this object is closed and its native object destroyed (NDK: until the close that
-     * pended has completed). The destroy waits until all objects created from this one are closed,
-     * and for its other users: for a {@link MemoryRegion}, windows whose last bind was to it (until
-     * {@link MemoryWindow#releaseRegion}, also after an invalidate); for a {@link QueuePair}, its
-     * connector; for a {@link Connector}, the confirmation of the peer, at most 10 s; for a {@link
-     * CompletionQueue}, its queue pairs and its callback. An object without dependants and users is
-     * already destroyed when {@link #close} returns.
+     * Waits until this object is closed and its native object destroyed (NDK: until
+     * NdkCloseCompletion is called). The destroy waits until all objects created from this one are
+     * closed, and for its other users: for a {@link MemoryRegion}, windows whose last bind was to
+     * it (until {@link MemoryWindow#releaseRegion}, also after an invalidate); for a {@link
+     * QueuePair}, its connector; for a {@link Connector}, the confirmation of the peer, at most 10
+     * s; for a {@link CompletionQueue}, its queue pairs and its callback. An object without
+     * dependants and users is already destroyed when {@link #close} returns.
      *
      * <p>When this returns, the device does not access the object's memory any more: the memory of
      * a {@link MemoryRegion} may be freed. If it throws, the memory must stay allocated.
@@ -266,8 +266,8 @@ abstract class NativeObject implements AutoCloseable {
     }
 
     /**
-     * The asynchronous form of {@link #awaitClosed}. Dependent stages run on a callback thread;
-     * they may block, and close any object.
+     * The asynchronous form of {@link #awaitClosed} (NdkCloseCompletion). Dependent stages run on a
+     * callback thread; they may block, and close any object.
      *
      * @return a new future, completed when the native object is destroyed; exceptionally, with the
      *     exception of the native destroy, if that failed
@@ -278,9 +278,9 @@ abstract class NativeObject implements AutoCloseable {
     }
 
     /**
-     * Closes this object; does nothing if it is closed. Objects created from it stay usable, and
-     * the native object is destroyed when the last of them is closed; {@link #awaitClosed} waits
-     * for that.
+     * Closes this object (NdkCloseObject; for a {@link MemoryRegion}, NdkDeregisterMr as well);
+     * does nothing if it is closed. Objects created from it stay usable, and the native object is
+     * destroyed when the last of them is closed; {@link #awaitClosed} waits for that.
      *
      * <p>Every step of the close is tried, even if an earlier one failed.
      *

@@ -78,7 +78,7 @@ public final class SharedEndpoint extends NativeObject {
     }
 
     /**
-     * The shared address (NdkGetLocalAddress).
+     * The shared address (NdkGetSharedEndpointLocalAddress).
      *
      * @return the address, with the actual port if port 0 was requested
      */
