@@ -434,6 +434,30 @@ public final class Connector extends NativeObject {
     }
 
     /**
+     * The provider's reason of a disconnect, for logs (NDK: ProviderDisconnectReason): the event of
+     * the connection manager that ended the connection, and its status, which is 0, a negative
+     * errno, or a reject reason of the InfiniBand specification.
+     *
+     * <ul>
+     *   <li>{@code RDMA_CM_EVENT_DISCONNECTED, status 0}: the peer's disconnect
+     *   <li>the same with status -110: the kernel disconnected because the peer's host asked for a
+     *       new connection of the same queue pair number, and the old one did not answer
+     *   <li>{@code RDMA_CM_EVENT_REJECTED}: the peer gave up before it knew that the connection was
+     *       established
+     *   <li>{@code RDMA_CM_EVENT_UNREACHABLE}: the same, or the link-layer address of the next hop
+     *       changed (from Linux 6.0 on)
+     * </ul>
+     *
+     * <p>The peer's program cannot add a reason of its own: the kernel sends none.
+     *
+     * @return the event; "" while connected, and if this side, a failed request or the device ended
+     *     the connection
+     */
+    public String disconnectReason() {
+        return connection.disconnectReason();
+    }
+
+    /**
      * The peer's private data and parameters (NdkGetConnectionData), from its request, its reply or
      * its rejection, whichever came last.
      *

@@ -44,6 +44,32 @@ class DisconnectTest extends ConnectorRig {
     }
 
     @Test
+    void theProvidersReasonIsWhatTheConnectionManagerReported() throws Exception {
+        Connector[] both = connected();
+        CountDownLatch over = new CountDownLatch(1);
+        both[1].onDisconnect(status -> over.countDown());
+        assertThat(both[1].disconnectReason()).as("connected").isEmpty();
+        both[0].disconnect();
+        Until.reached(over);
+        assertThat(both[1].disconnectReason()).isEqualTo("RDMA_CM_EVENT_DISCONNECTED, status 0");
+        assertThat(both[0].disconnectReason()).as("the side that disconnected").isEmpty();
+    }
+
+    /** The kernel begins one when a peer asks for a connection from the same queue pair again. */
+    @Test
+    void theKernelsOwnDisconnectCanBeToldFromThePeers() throws Exception {
+        Connector[] both = connected();
+        CountDownLatch over = new CountDownLatch(2);
+        both[0].onDisconnect(status -> over.countDown());
+        both[1].onDisconnect(status -> over.countDown());
+        network.emit("ESTABLISHED", ConnectionEvent.Kind.DISCONNECTED, -Errno.ETIMEDOUT);
+        Until.reached(over);
+        assertThat(both[0].disconnectReason())
+                .startsWith("RDMA_CM_EVENT_DISCONNECTED, status -110: ")
+                .contains("ETIMEDOUT");
+    }
+
+    @Test
     void thePeersDisconnectCancelsNothing() throws Exception {
         Connector[] both = connected();
         CountDownLatch over = new CountDownLatch(1);
@@ -324,8 +350,10 @@ class DisconnectTest extends ConnectorRig {
         network.emit("ESTABLISHED", kind, 4);
         assertThat(callbacks.take()).isEqualTo(Status.CONNECTION_INVALID);
         assertThat(near.connected()).isFalse();
+        assertThat(both[0].disconnectReason()).isEqualTo("RDMA_CM_EVENT_%s, status 4", kind);
         both[0].disconnect();
         assertThat(callbacks).isEmpty();
+        assertThat(both[0].disconnectReason()).as("kept").contains(kind.name());
     }
 
     @Test

@@ -61,6 +61,7 @@ final class ConnectionActions {
     private ConnectionData peerData = PrivateData.NONE; // what it sent last
     private boolean assumeInvalidatable;
     private @Nullable VerbenaException storedReason;
+    private String disconnectReason = "";
     private long drainEnds;
     private long drainInterval;
     private Timers.@Nullable Timer closeTimer;
@@ -116,6 +117,10 @@ final class ConnectionActions {
 
     CompletableFuture<CloseReason> closeReason() {
         return closeReason;
+    }
+
+    String disconnectReason() {
+        return disconnectReason;
     }
 
     ConnectionData peerData(AdapterInfo limits) {
@@ -209,7 +214,7 @@ final class ConnectionActions {
             case FAIL_DISCONNECT -> failDisconnect(reason(input, from), outcome);
             case JOIN_DISCONNECT -> outcome.result = outstandingStep().future();
             case FLUSH_AND_RELEASE -> flushAndRelease(outcome);
-            case REPORT_PEER_DISCONNECT -> reportPeerDisconnect();
+            case REPORT_PEER_DISCONNECT -> reportPeerDisconnect(((Event) input).event());
             case REPORT_FAILED_REQUEST -> reportFailedRequest(outcome);
             case REPORT_LOST_EVENTS -> reportLostEvents(reason(input, from), outcome);
             case FAIL_WITH_DEVICE -> fail(reason(input, from), false, outcome);
@@ -415,7 +420,8 @@ final class ConnectionActions {
 
     // ---- actions when the connection ends from elsewhere
 
-    private void reportPeerDisconnect() {
+    private void reportPeerDisconnect(ConnectionEvent event) {
+        disconnectReason = FailureMessages.ofDisconnect(event);
         queuePair().refusePosts();
         identifier().disconnect(); // confirms
         end.complete(CloseReason.PEER);

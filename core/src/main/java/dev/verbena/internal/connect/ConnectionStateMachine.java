@@ -144,6 +144,11 @@ public final class ConnectionStateMachine implements ConnectionEvents.Handler {
         return actions.closeReason();
     }
 
+    /** The event by which the peer ended the connection, or "". */
+    public String disconnectReason() {
+        return underLock(actions::disconnectReason);
+    }
+
     /** What the peer sent last: its request, its reply, or its rejection. */
     public ConnectionData peerData(AdapterInfo limits) {
         return underLock(() -> actions.peerData(limits));

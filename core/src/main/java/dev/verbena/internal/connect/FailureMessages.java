@@ -76,6 +76,13 @@ public final class FailureMessages {
         };
     }
 
+    /** The event by which a peer ended a connection; its kind has the name of rdma_cm's. */
+    static String ofDisconnect(ConnectionEvent event) {
+        int status = event.status();
+        return "RDMA_CM_EVENT_%s, status %d%s"
+                .formatted(event.kind(), status, status < 0 ? ": " + Errno.describe(-status) : "");
+    }
+
     static VerbenaException deviceRemoved(String device) {
         return new VerbenaException(Status.DEVICE_REMOVED, "Device %s is gone".formatted(device));
     }

@@ -280,6 +280,8 @@ class ConnectionTest {
             server.queuePair.receive(3, Pair.whole(server.memory(64))).orThrow();
             both[0].disconnect();
             assertThat(over.get(30, TimeUnit.SECONDS)).isEqualTo(Status.CONNECTION_INVALID);
+            assertThat(both[1].disconnectReason())
+                    .isEqualTo("RDMA_CM_EVENT_DISCONNECTED, status 0");
             assertThat(server.endsNow()).isEmpty();
             assertThat(server.queuePair.send(1, Pair.whole(server.memory(64))).status())
                     .isEqualTo(Status.CONNECTION_INVALID);
