@@ -63,6 +63,7 @@ import java.time.Duration;
  *     together; 0 if it has none
  * @param completionQueueResize whether {@link CompletionQueue#resize} works ({@link #CQ_RESIZE}),
  *     tested on the device
+ * @param sharedReceiveResize whether {@link SharedReceiveQueue#resize} works, as the device reports
  * @param sendsWithInvalidate whether {@link QueuePair#sendAndInvalidate} works, if the peer
  *     supports it, too; false for a device without the memory management extensions
  * @param invalidatableWindows whether {@link ProtectionDomain#createMemoryWindow} works, and with
@@ -106,6 +107,7 @@ public record AdapterInfo(
         int maxMemoryWindows,
         int maxSharedReceiveQueues,
         boolean completionQueueResize,
+        boolean sharedReceiveResize,
         boolean sendsWithInvalidate,
         boolean invalidatableWindows,
         AtomicsLevel atomicsLevel,

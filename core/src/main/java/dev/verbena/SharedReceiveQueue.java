@@ -152,23 +152,29 @@ public final class SharedReceiveQueue extends NativeObject {
     }
 
     /**
-     * Changes how many receives may be posted (NdkModifySrq with SrqDepth). Of the devices whose
-     * drivers were read, only Soft-RoCE can do it; mlx5 and others refuse. May be called while
-     * other threads post and poll.
+     * Changes how many receives may be posted (NdkModifySrq with SrqDepth), where the device can
+     * ({@link AdapterInfo#sharedReceiveResize}). May be called while other threads post and poll.
      *
      * @param depth the new depth; at least the number of receives that are posted, where a receive
      *     counts until its completion is polled, and at least the threshold of a {@link
      *     #notifyBelow} that has not called back yet
      * @throws IllegalStateException when this queue is closed
-     * @throws VerbenaException with INVALID_PARAMETER for a smaller depth, or one that the device
-     *     does not support; NOT_SUPPORTED if the device cannot resize the queue, which keeps its
-     *     depth; or the status for another error of {@code ibv_modify_srq}: then the queue refuses
-     *     further receives, because the provider may have lost it
+     * @throws VerbenaException with NOT_SUPPORTED if the device cannot do it; INVALID_PARAMETER for
+     *     a smaller depth, or one that the device does not support; or the status for an error of
+     *     {@code ibv_modify_srq}: then the queue refuses further receives, because the provider may
+     *     have lost it
      */
     public synchronized void resize(int depth) {
         acquire();
         try {
-            checkLimits(domain.adapter(), depth, maxBuffers);
+            Adapter adapter = domain.adapter();
+            if (!adapter.reported().sharedReceiveResize()) {
+                throw new VerbenaException(
+                        Status.NOT_SUPPORTED,
+                        "%s cannot resize shared receive queues (AdapterInfo.sharedReceiveResize): this one keeps depth %d. Create one with the depth that is needed"
+                                .formatted(adapter.name(), depth()));
+            }
+            checkLimits(adapter, depth, maxBuffers);
             Request request = requested.get();
             if (request == null) {
                 // An answered threshold is still the device's limit, which may be above the depth.
@@ -182,7 +188,11 @@ public final class SharedReceiveQueue extends NativeObject {
                 throw tooSmall(depth, "%d receives are posted".formatted(answer));
             }
             if (answer < 0) {
-                throw notResized(depth, -answer);
+                receives.close();
+                throw VerbenaException.of(
+                        "ibv_modify_srq(depth %d)".formatted(depth),
+                        answer,
+                        "The provider may have lost the queue: it refuses further receives. Close it and create another one");
             }
         } finally {
             release();
@@ -194,27 +204,6 @@ public final class SharedReceiveQueue extends NativeObject {
                 Status.INVALID_PARAMETER,
                 "%s cannot be resized from %d to %d: %s. Resize it when fewer are"
                         .formatted(this, depth(), depth, why));
-    }
-
-    private VerbenaException notResized(int depth, int errno) {
-        boolean refused =
-                errno == Errno.EINVAL || errno == Errno.ENOSYS || errno == Errno.EOPNOTSUPP;
-        if (!refused) {
-            receives.close();
-        }
-        String verb = "ibv_modify_srq(depth %d)".formatted(depth);
-        return new VerbenaException(
-                refused ? Status.NOT_SUPPORTED : VerbenaException.statusOf(errno),
-                verb,
-                errno,
-                Errno.sentence(
-                        verb,
-                        errno,
-                        refused
-                                ? "The device cannot resize a shared receive queue: this one keeps the depth %d. Create one with the depth that is needed"
-                                        .formatted(depth())
-                                : "The provider may have lost the queue: it refuses further receives. Close it and create another one"),
-                null);
     }
 
     /**

@@ -111,6 +111,7 @@ final class Probe {
                 windows ? device.maxMemoryWindows() : 0,
                 shared == 0 ? 0 : device.maxSharedReceiveQueues(),
                 control.resizeCq(cq, 2) == 0,
+                device.sharedReceiveResize(),
                 device.sendsWithInvalidate(),
                 windows,
                 device.atomicsLevel(),

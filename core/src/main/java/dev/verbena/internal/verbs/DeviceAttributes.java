@@ -67,6 +67,7 @@ final class DeviceAttributes {
                 maxWindows,
                 Native.getInt(a, IbvDeviceAttr.MAX_SRQ),
                 false,
+                (abilities & Verbs.IBV_DEVICE_SRQ_RESIZE) != 0,
                 (abilities & Verbs.IBV_DEVICE_MEM_MGT_EXTENSIONS) != 0,
                 maxWindows > 0 && (abilities & typeTwo) != 0,
                 switch (Native.getInt(a, IbvDeviceAttr.ATOMIC_CAP)) {

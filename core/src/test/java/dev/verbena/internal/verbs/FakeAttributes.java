@@ -46,7 +46,8 @@ final class FakeAttributes {
             ibv_device_attr.device_cap_flags(
                     a,
                     (of.invalidates ? Verbs.IBV_DEVICE_MEM_MGT_EXTENSIONS : 0)
-                            | (of.windows ? Verbs.IBV_DEVICE_MEM_WINDOW_TYPE_2B : 0));
+                            | (of.windows ? Verbs.IBV_DEVICE_MEM_WINDOW_TYPE_2B : 0)
+                            | (of.sharedResizes ? Verbs.IBV_DEVICE_SRQ_RESIZE : 0));
             ibv_device_attr.atomic_cap(
                     a,
                     !of.atomics

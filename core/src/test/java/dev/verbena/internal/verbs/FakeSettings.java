@@ -61,6 +61,7 @@ abstract class FakeSettings extends DeviceControl {
     public boolean atomics = true;
     public boolean globalAtomics;
     public boolean sharedQueues = true;
+    public boolean sharedResizes = true;
 
     public int ports = 1;
     public boolean portUp = true; // each of them
