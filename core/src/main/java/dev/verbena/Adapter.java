@@ -166,12 +166,7 @@ public final class Adapter extends NativeObject {
      * @throws VerbenaException when the device cannot be queried
      */
     public List<Port> ports() {
-        acquire();
-        try {
-            return device.ports().query();
-        } finally {
-            release();
-        }
+        return call(() -> device.ports().query());
     }
 
     /**
@@ -243,12 +238,7 @@ public final class Adapter extends NativeObject {
      * @throws VerbenaException if no port is up, or the port has no GID
      */
     public GidChoice gid() {
-        acquire();
-        try {
-            return device.ports().gid();
-        } finally {
-            release();
-        }
+        return call(() -> device.ports().gid());
     }
 
     /**
@@ -261,12 +251,7 @@ public final class Adapter extends NativeObject {
      * @throws VerbenaException INVALID_PARAMETER if there is no GID at that index
      */
     public void useGid(int port, int index) {
-        acquire();
-        try {
-            device.ports().choose(port, index);
-        } finally {
-            release();
-        }
+        run(() -> device.ports().choose(port, index));
     }
 
     /**
@@ -404,12 +389,7 @@ public final class Adapter extends NativeObject {
      */
     @CheckReturnValue
     public AdapterInfo info() {
-        acquire();
-        try {
-            return device.info();
-        } finally {
-            release();
-        }
+        return call(device::info);
     }
 
     /** As {@link #info}, for callers with a reference to this adapter. */

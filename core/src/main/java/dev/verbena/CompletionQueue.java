@@ -201,13 +201,7 @@ public final class CompletionQueue extends NativeObject {
     }
 
     private void breakDown(boolean overrun) {
-        if (tryAcquire()) {
-            try {
-                events.breakDown(overrun);
-            } finally {
-                release();
-            }
-        }
+        runUnlessClosed(() -> events.breakDown(overrun));
     }
 
     /**
@@ -398,18 +392,16 @@ public final class CompletionQueue extends NativeObject {
      *     AdapterInfo#completionQueueResize}), INVALID_PARAMETER when it refuses the depth
      */
     public void resize(int depth) {
-        acquire();
-        try {
-            checkDepth(depth);
-            poller.resized(SendQueue.DEPTH_FACTOR * depth);
-            Errno.check(
-                    control.resizeCq(address, SendQueue.DEPTH_FACTOR * depth),
-                    "ibv_resize_cq(%d)".formatted(SendQueue.DEPTH_FACTOR * depth),
-                    "");
-            this.depth = depth;
-        } finally {
-            release();
-        }
+        run(
+                () -> {
+                    checkDepth(depth);
+                    poller.resized(SendQueue.DEPTH_FACTOR * depth);
+                    Errno.check(
+                            control.resizeCq(address, SendQueue.DEPTH_FACTOR * depth),
+                            "ibv_resize_cq(%d)".formatted(SendQueue.DEPTH_FACTOR * depth),
+                            "");
+                    this.depth = depth;
+                });
     }
 
     /**
@@ -442,21 +434,19 @@ public final class CompletionQueue extends NativeObject {
                     "%s holds %d completions: with an interval of ChronoUnit.FOREVER and more completions, it would never interrupt"
                             .formatted(this, depth));
         }
-        acquire();
-        try {
-            AdapterInfo device = adapter.reported();
-            int count = roundedDown(completions, device.maxModerationCount());
-            int microseconds =
-                    roundedDown(
-                            TimeUnit.MICROSECONDS.convert(interval),
-                            TimeUnit.MICROSECONDS.convert(device.maxModerationInterval()));
-            Errno.check(
-                    control.moderateCq(address, count, microseconds),
-                    "ibv_modify_cq(%d completions, %d us)".formatted(count, microseconds),
-                    "Its interrupts stay as they are");
-        } finally {
-            release();
-        }
+        run(
+                () -> {
+                    AdapterInfo device = adapter.reported();
+                    int count = roundedDown(completions, device.maxModerationCount());
+                    int microseconds =
+                            roundedDown(
+                                    TimeUnit.MICROSECONDS.convert(interval),
+                                    TimeUnit.MICROSECONDS.convert(device.maxModerationInterval()));
+                    Errno.check(
+                            control.moderateCq(address, count, microseconds),
+                            "ibv_modify_cq(%d completions, %d us)".formatted(count, microseconds),
+                            "Its interrupts stay as they are");
+                });
     }
 
     /** The device's maximum is 0 if it is not known. */

@@ -186,12 +186,8 @@ public final class Connector extends NativeObject {
             InetSocketAddress peer,
             @Nullable SharedEndpoint endpoint,
             ConnectionOptions options) {
-        acquire(); // queries the addresses of the device
-        try {
-            return beginHeld(queuePair, peer, endpoint, options);
-        } finally {
-            release();
-        }
+        // Queries the addresses of the device.
+        return call(() -> beginHeld(queuePair, peer, endpoint, options));
     }
 
     private CompletableFuture<Void> beginHeld(

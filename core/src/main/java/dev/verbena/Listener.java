@@ -188,15 +188,6 @@ public final class Listener extends NativeObject {
         run(listening::resume);
     }
 
-    private void run(Runnable change) {
-        acquire();
-        try {
-            change.run();
-        } finally {
-            release();
-        }
-    }
-
     /** Stops listening. The address stays bound while a connector from this listener is open. */
     @Override
     void shut(Teardown end) {

@@ -20,6 +20,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
+import java.util.function.Supplier;
 import java.util.stream.Collectors;
 
 /**
@@ -149,8 +150,39 @@ abstract class NativeObject implements AutoCloseable {
         }
     }
 
+    /** Runs something that needs this object; throws when it is closed. Not for the data path. */
+    final void run(Runnable what) {
+        acquire();
+        try {
+            what.run();
+        } finally {
+            release();
+        }
+    }
+
+    /** As {@link #run}, with a result. */
+    final <T> T call(Supplier<T> what) {
+        acquire();
+        try {
+            return what.get();
+        } finally {
+            release();
+        }
+    }
+
+    /** Runs something that needs this object, unless it is closed. */
+    final void runUnlessClosed(Runnable what) {
+        if (tryAcquire()) {
+            try {
+                what.run();
+            } finally {
+                release();
+            }
+        }
+    }
+
     /** Adds a reference as {@link #acquire} does; returns false if closed. */
-    final boolean tryAcquire() {
+    private boolean tryAcquire() {
         int seen = state;
         while (seen > 0) {
             if (STATE.compareAndSet(this, seen, seen + 1)) {

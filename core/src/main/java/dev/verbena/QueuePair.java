@@ -131,23 +131,13 @@ public final class QueuePair extends NativeObject implements SendRequests {
         }
 
         @Override
-        protected boolean tryAcquire() {
-            return QueuePair.this.tryAcquire();
-        }
-
-        @Override
-        protected void release() {
-            QueuePair.this.release();
+        protected void runUnlessClosed(Runnable what) {
+            QueuePair.this.runUnlessClosed(what);
         }
 
         @Override
         protected Port.GidEntry preferredGid(int portNumber) {
-            acquire();
-            try {
-                return adapter.portTable().preferredGidOf(portNumber);
-            } finally {
-                release();
-            }
+            return call(() -> adapter.portTable().preferredGidOf(portNumber));
         }
     }
 
@@ -215,15 +205,13 @@ public final class QueuePair extends NativeObject implements SendRequests {
     public void connect(QueuePairAddress peer, PathOptions options) {
         Arguments.notNull(options, "options");
         Peer named = Peer.of(Arguments.notNull(peer, "peer"));
-        acquire();
-        try {
-            if (!handle.beginConnecting()) {
-                throw new IllegalStateException(this + " is connected or flushed already");
-            }
-            handle.byAddress().connect(peer, named, options::applyTo, options::advice);
-        } finally {
-            release();
-        }
+        run(
+                () -> {
+                    if (!handle.beginConnecting()) {
+                        throw new IllegalStateException(this + " is connected or flushed already");
+                    }
+                    handle.byAddress().connect(peer, named, options::applyTo, options::advice);
+                });
     }
 
     /**
@@ -495,12 +483,7 @@ public final class QueuePair extends NativeObject implements SendRequests {
      */
     public void flush() {
         StackReserve.check();
-        acquire();
-        try {
-            Errno.check(handle.flush(), "ibv_modify_qp(ERR)", "");
-        } finally {
-            release();
-        }
+        run(() -> Errno.check(handle.flush(), "ibv_modify_qp(ERR)", ""));
     }
 
     /**
@@ -537,12 +520,7 @@ public final class QueuePair extends NativeObject implements SendRequests {
      * @throws IllegalStateException when closed
      */
     public void failIfStalled(Duration timeout) {
-        acquire();
-        try {
-            handle.watch().start(timeout);
-        } finally {
-            release();
-        }
+        run(() -> handle.watch().start(timeout));
     }
 
     // ---- how a request of SendRequests is posted

@@ -215,11 +215,8 @@ public abstract class NativeQueuePair extends Endpoint {
 
     // ---- the API's object for this queue pair
 
-    /** Keeps everything of it from being destroyed until {@link #release}; false when closed. */
-    protected abstract boolean tryAcquire();
-
-    /** Undoes {@link #tryAcquire}; the last one destroys everything. */
-    protected abstract void release();
+    /** Runs something, during which nothing of it is destroyed, unless it is closed. */
+    protected abstract void runUnlessClosed(Runnable what);
 
     /** Finds the GID that a port's queue pairs have if none was chosen; throws when closed. */
     protected abstract Port.GidEntry preferredGid(int portNumber);
@@ -383,26 +380,17 @@ public abstract class NativeQueuePair extends Endpoint {
     @Override
     void connectionFailed() {
         endedByAddress(true);
-        if (tryAcquire()) {
-            try {
-                progress.fail();
-                cancel();
-                onFailure.run();
-            } finally {
-                release();
-            }
-        }
+        runUnlessClosed(
+                () -> {
+                    progress.fail();
+                    cancel();
+                    onFailure.run();
+                });
     }
 
     /** Ends what is outstanding: a completion queue is of no use any more. */
     void breakDown() {
-        if (tryAcquire()) {
-            try {
-                flush();
-            } finally {
-                release();
-            }
-        }
+        runUnlessClosed(this::flush);
     }
 
     // ---- whether the peer has broken it
@@ -433,14 +421,8 @@ public abstract class NativeQueuePair extends Endpoint {
 
     /** Fails it when the device has moved it to the error state while receives are outstanding. */
     void failIfInError() {
-        if (receives != null && receives.waiting() && tryAcquire()) {
-            try {
-                if (control.inError(address)) {
-                    failByItself();
-                }
-            } finally {
-                release();
-            }
+        if (receives != null && receives.waiting()) {
+            runIfInError(this::failByItself);
         }
     }
 
@@ -449,18 +431,21 @@ public abstract class NativeQueuePair extends Endpoint {
      * when the peer just disconnects.
      */
     public boolean failedByPeer() {
-        if (!progress.failedByItself() && tryAcquire()) {
-            try {
-                if (control.inError(address)) {
-                    progress.failsByItself();
-                }
-            } finally {
-                release();
-            }
+        if (!progress.failedByItself()) {
+            runIfInError(progress::failsByItself);
         }
         return progress.failedByItself()
                 && !device.events().deviceFailed()
                 && !info.readSinkRequired();
+    }
+
+    private void runIfInError(Runnable what) {
+        runUnlessClosed(
+                () -> {
+                    if (control.inError(address)) {
+                        what.run();
+                    }
+                });
     }
 
     // ---- its watchdog
@@ -485,19 +470,15 @@ public abstract class NativeQueuePair extends Endpoint {
      */
     @SuppressWarnings("ReferenceEquality") // one of its completion queues
     void finish(CompletionEvents queue, long nanoseconds, int rest) {
-        if (!tryAcquire()) {
-            return;
-        }
-        try {
-            if (queue == sendCompletions) {
-                sends.finish(nanoseconds, rest);
-            }
-            if (queue == receiveCompletions && receives != null) {
-                receives.finish(nanoseconds, rest);
-            }
-        } finally {
-            release();
-        }
+        runUnlessClosed(
+                () -> {
+                    if (queue == sendCompletions) {
+                        sends.finish(nanoseconds, rest);
+                    }
+                    if (queue == receiveCompletions && receives != null) {
+                        receives.finish(nanoseconds, rest);
+                    }
+                });
     }
 
     // ---- what is reported of it

@@ -95,13 +95,10 @@ public final class StallWatch {
     }
 
     private void finish(CompletionEvents queue) {
-        if (pair.tryAcquire()) {
-            try {
-                var _ = queue.poller().drain(); // what has completed did not stand still
-                pair.finish(queue, 0, SynthesizedStatus.FLUSHED);
-            } finally {
-                pair.release();
-            }
-        }
+        pair.runUnlessClosed(
+                () -> {
+                    var _ = queue.poller().drain(); // what has completed did not stand still
+                    pair.finish(queue, 0, SynthesizedStatus.FLUSHED);
+                });
     }
 }
