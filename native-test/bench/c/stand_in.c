@@ -12,8 +12,10 @@
  * error state flush what they have and what they are given.
  *
  * Of a queue pair that is connected to another one, sends arrive there, if that one's receives
- * complete in the queue of this one's sends: one lock guards both. Otherwise there is nobody at the
- * other end, and a receive ends by a flush only.
+ * complete in the queue of this one's sends: one lock guards both. Its writes arrive, too, wherever
+ * they say: no key is checked. With STAND_IN_MOVES=n in the environment, no more than n bytes of
+ * each buffer are moved. Otherwise there is nobody at the other end, and a receive ends by a flush
+ * only.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -66,7 +68,9 @@ struct completion {
 	uint32_t opcode;
 	uint32_t bytes;
 	uint32_t place; /* the ring's tail when this was polled */
+	uint32_t token; /* that the message has invalidated, if it has */
 	bool receive;
+	bool invalidated;
 };
 
 struct device_context {
@@ -481,6 +485,8 @@ static inline void complete(struct completion_queue *queue, struct queue_pair *q
 	completion->bytes = entry->bytes;
 	completion->place = place;
 	completion->receive = receive;
+	completion->invalidated = receive && entry->key != 0;
+	completion->token = entry->data;
 	/* Of solicited ones there are none, because nobody sends; failures count as such. */
 	if (__builtin_expect(queue->armed == ANY ||
 			     (queue->armed == SOLICITED && status != IBV_WC_SUCCESS), 0)) {
@@ -519,10 +525,10 @@ static int poll_cq(struct ibv_cq *cq, int most, struct ibv_wc *wc)
 		wc->opcode = completion->opcode;
 		wc->vendor_err = 0;
 		wc->byte_len = completion->bytes;
-		wc->imm_data = 0;
+		wc->invalidated_rkey = completion->token;
 		wc->qp_num = queue_pair->qp.qp_num;
 		wc->src_qp = 0;
-		wc->wc_flags = 0;
+		wc->wc_flags = completion->invalidated ? IBV_WC_WITH_INV : 0;
 		wc->pkey_index = 0;
 		wc->slid = 0;
 		wc->sl = 0;
@@ -610,10 +616,12 @@ static inline int write_entry(struct entry *entry, const struct ring *ring,
 	switch (request->opcode) {
 	case IBV_WR_SEND:
 		entry->opcode = IBV_WC_SEND;
+		entry->key = 0;
 		break;
 	case IBV_WR_SEND_WITH_IMM:
 	case IBV_WR_SEND_WITH_INV:
 		entry->opcode = IBV_WC_SEND;
+		entry->key = request->opcode == IBV_WR_SEND_WITH_INV; /* a flag */
 		entry->data = request->invalidate_rkey; /* one union with imm_data */
 		break;
 	case IBV_WR_RDMA_WRITE:
@@ -671,6 +679,26 @@ static void *pointer(uint64_t address)
 	return (void *)(uintptr_t)address;
 }
 
+/* How many bytes of a buffer are moved: all of them; or few, as moving them is a NIC's work. */
+static uint32_t most_moved = UINT32_MAX;
+
+__attribute__((constructor)) static void read_most_moved(void)
+{
+	const char *value = getenv("STAND_IN_MOVES");
+	if (value)
+		most_moved = (uint32_t)strtoul(value, NULL, 10);
+}
+
+static void gather(unsigned char *to, const struct entry *sent)
+{
+	const struct ibv_sge *from = (const struct ibv_sge *)sent->tail;
+	for (uint32_t i = 0; i < sent->buffers; i++) {
+		uint32_t bytes = from[i].length;
+		memcpy(to, pointer(from[i].addr), bytes < most_moved ? bytes : most_moved);
+		to += bytes;
+	}
+}
+
 /*
  * Puts a message into the peer's next receive; answers the status of the send. The caller holds the
  * lock of the queue in which both complete.
@@ -680,19 +708,23 @@ static uint32_t deliver(struct queue_pair *peer, struct completion_queue *queue,
 {
 	struct ring *ring = &peer->receives;
 	struct entry *entry = entry_at(ring, ring->flushed);
-	const struct ibv_sge *from = (const struct ibv_sge *)sent->tail;
 	const struct ibv_sge *to = (const struct ibv_sge *)entry->tail;
 	uint32_t room;
 	if (peer->qp.state != IBV_QPS_RTR && peer->qp.state != IBV_QPS_RTS)
 		return IBV_WC_RETRY_EXC_ERR;
 	if (ring->flushed == ring->head)
 		return IBV_WC_RNR_RETRY_EXC_ERR;
-	/* The benchmarks use one buffer for each request. */
+	/* The benchmarks use one buffer for each receive. */
 	room = entry->buffers == 1 ? to->length : 0;
-	if (sent->bytes > room || sent->buffers > 1)
+	if (sent->bytes > room)
 		return IBV_WC_REM_INV_REQ_ERR;
-	memcpy(pointer(to->addr), sent->buffers ? pointer(from->addr) : sent->tail, sent->bytes);
+	if (sent->buffers)
+		gather(pointer(to->addr), sent);
+	else
+		memcpy(pointer(to->addr), sent->tail, sent->bytes);
 	entry->bytes = sent->bytes;
+	entry->key = sent->key;
+	entry->data = sent->data;
 	ring->flushed++;
 	complete(queue, peer, entry, true, IBV_WC_SUCCESS, ring->flushed, news);
 	return IBV_WC_SUCCESS;
@@ -729,6 +761,9 @@ static int post_send(struct ibv_qp *qp, struct ibv_send_wr *request, struct ibv_
 		status = flush ? IBV_WC_WR_FLUSH_ERR : IBV_WC_SUCCESS;
 		if (__builtin_expect(queue_pair->peer && !flush && entry->opcode == IBV_WC_SEND, 0))
 			status = deliver(queue_pair->peer, queue, entry, &news);
+		else if (__builtin_expect(queue_pair->peer && !flush &&
+					  entry->opcode == IBV_WC_RDMA_WRITE, 0))
+			gather(pointer(entry->remote_address), entry);
 		if (request->send_flags & IBV_SEND_SIGNALED || queue_pair->signals_all || status)
 			complete(queue, queue_pair, entry, false, status, ring->head, &news);
 		if (__builtin_expect(status != IBV_WC_SUCCESS && !flush, 0)) {

@@ -155,6 +155,25 @@ public final class BufferList {
         return this;
     }
 
+    /**
+     * Adds a part of another list, whose bytes are counted through all of its buffers. The part may
+     * take several buffers; some of them are added also if it throws.
+     *
+     * @param other a list, which may be changed afterwards
+     * @param offset the first byte
+     * @param length how many bytes
+     * @return this list
+     * @throws IllegalStateException if an arena of that memory is closed
+     * @throws IndexOutOfBoundsException for bytes outside that list, and if this list is full
+     */
+    public BufferList add(BufferList other, long offset, long length) {
+        Objects.checkFromIndexSize(offset, length, other.bytes());
+        if (!buffers.add(other.buffers, offset, length)) {
+            throw new IllegalStateException("An arena of the other list's memory was closed");
+        }
+        return this;
+    }
+
     private static void checkLength(long length) {
         if (length > 0xFFFF_FFFFL) {
             throw new IndexOutOfBoundsException(

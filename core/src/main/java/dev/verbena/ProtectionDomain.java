@@ -298,6 +298,18 @@ public final class ProtectionDomain extends NativeObject {
         return new QueuePair(this, initiatorCompletions, receiveCompletions, null, limits);
     }
 
+    /**
+     * Whether the device may read these buffers for a queue pair of this domain. For code that
+     * keeps a list, and wants to refuse it before it is posted.
+     *
+     * @param buffers of a request without {@link OpFlags#INLINE}
+     * @return {@link PostResult#ACCEPTED}, NOT_REGISTERED, OTHER_DOMAIN or ARENA_CLOSED
+     */
+    @CheckReturnValue
+    public PostResult check(BufferList buffers) {
+        return buffers.buffers.check(handle, buffers.size());
+    }
+
     /** The part of it that its queues and regions use. */
     Domain handle() {
         return handle;

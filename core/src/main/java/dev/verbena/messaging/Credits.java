@@ -75,9 +75,14 @@ final class Credits {
         return window > 0 && controls.outstanding() < RESERVE - kept;
     }
 
-    /** A frame was sent, which carried both counts. */
+    /** A frame was sent, which uses a receive and carried both counts. */
     void sent(boolean control) {
         (control ? controls : messages).sent++;
+        carried();
+    }
+
+    /** A frame has carried both counts. */
+    void carried() {
         messages.reported = messages.returned;
         controls.reported = controls.returned;
     }

@@ -69,6 +69,7 @@ public final class Exposure implements AutoCloseable {
     @Nullable MemoryWindow window;
     @Nullable ExposureCallback callback;
     @Nullable Object attachment;
+    @Nullable Message offeredFor; // the large message that the peer is to write here
     int token;
     private @Nullable RemoteMemory memory; // null for one with a callback
     Status why = Status.CANCELLED; // it was revoked
@@ -98,7 +99,7 @@ public final class Exposure implements AutoCloseable {
         timeOut(ticks);
     }
 
-    /** From the next tick on, it has so many ticks. The caller holds the lock. */
+    /** From the next tick on, it has so many ticks, or no limit: 0. The caller holds the lock. */
     void timeOut(int ticks) {
         timeout = ticks;
         timed = false;
@@ -110,7 +111,7 @@ public final class Exposure implements AutoCloseable {
             timed = true;
             expires = now + timeout;
         }
-        return now - expires > 0;
+        return timeout > 0 && now - expires > 0;
     }
 
     /** It has ended: reports it to the future, if there is one. Without the lock. */

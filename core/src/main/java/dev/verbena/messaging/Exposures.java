@@ -43,7 +43,8 @@ final class Exposures {
     private final MessageChannel channel;
     private final ProtectionDomain domain;
     private final QueuePair pair;
-    private int most;
+    private int most; // without the offers
+    private final int mostOffers;
     private final int timeoutTicks;
     private final Condition changed;
     private final List<MemoryWindow> windows = new ArrayList<>(); // all of them
@@ -52,17 +53,19 @@ final class Exposures {
     private final Deque<Exposure> reusable = new ArrayDeque<>();
     private final IntMap<Exposure> exposed; // those that have not ended
     private final IntMap<MemoryWindow> unanswered; // the peer was asked, and took it back
+    private int offers; // of those that have not ended
     private int bindsPosted; // counts, which wrap around
     private int bindsEnded; // of those, as far as known
 
-    Exposures(MessageChannel channel, int most, int timeoutTicks) {
+    Exposures(MessageChannel channel, int most, int mostOffers, int timeoutTicks) {
         this.channel = channel;
         this.domain = channel.poller.domain();
         this.pair = channel.pair;
         this.most = most;
+        this.mostOffers = mostOffers;
         this.timeoutTicks = timeoutTicks;
         this.changed = channel.lock.newCondition();
-        this.exposed = new IntMap<>(most);
+        this.exposed = new IntMap<>(most + mostOffers);
         this.unanswered = new IntMap<>(most);
     }
 
@@ -71,9 +74,12 @@ final class Exposures {
         most = Math.min(most, ofPeer);
     }
 
-    /** How many requests it has outstanding at most: a bind and an invalidate of each window. */
-    static int requests(int most) {
-        return 2 * most;
+    /**
+     * How many requests it has outstanding at most: a bind of each window, and an invalidate of
+     * each that is no offer.
+     */
+    static int requests(int most, int mostOffers) {
+        return 2 * most + mostOffers;
     }
 
     // ---- exposing
@@ -91,7 +97,9 @@ final class Exposures {
         channel.lock.lock();
         try {
             MemoryWindow window =
-                    channel.takesRequests() && channel.outbox.isEstablished()
+                    channel.takesRequests()
+                                    && channel.outbox.isEstablished()
+                                    && exposed.size() - offers + unanswered.size() < most
                             ? bind(region, offset, length, rights)
                             : null;
             if (window == null) {
@@ -102,7 +110,7 @@ final class Exposures {
                 exposure = new Exposure(channel, callback != null);
             }
             exposure.begin(window, callback, attachment, PollerClock.ticks(within));
-            boolean isNew = exposed.size() < most && exposed.get(exposure.token) == null;
+            boolean isNew = exposed.get(exposure.token) == null;
             if (!isNew || !channel.outbox.note(Notes.EXPOSED, exposure.token)) {
                 throw new AssertionError("There is room for one token of each window");
             }
@@ -111,6 +119,27 @@ final class Exposures {
         } finally {
             channel.lock.unlock();
         }
+    }
+
+    /**
+     * Exposes memory that the peer is to write a large message to; null when there is no free
+     * window. The peer has to be told by the caller. Under the lock.
+     */
+    @Nullable Exposure offer(Message message, MemoryRegion region, long length) {
+        MemoryWindow window =
+                offers == mostOffers ? null : bind(region, 0, length, OpFlags.ALLOW_REMOTE_WRITE);
+        if (window == null) {
+            return null;
+        }
+        Exposure exposure = reusable.poll();
+        if (exposure == null) {
+            exposure = new Exposure(channel, true);
+        }
+        exposure.begin(window, null, null, 0);
+        exposure.offeredFor = message;
+        offers++;
+        exposed.put(exposure.token, exposure);
+        return exposure;
     }
 
     private void check(OpFlags rights, Duration within) {
@@ -133,14 +162,11 @@ final class Exposures {
 
     private @Nullable MemoryWindow bind(
             MemoryRegion region, long offset, long length, OpFlags rights) {
-        if (bindsPosted - bindsEnded == most) {
+        if (bindsPosted - bindsEnded == most + mostOffers) {
             return null; // there may be no slot for one more in the send queue
         }
         MemoryWindow window = free.poll();
         if (window == null) {
-            if (windows.size() == most) {
-                return null;
-            }
             window = domain.createMemoryWindow();
             windows.add(window);
         }
@@ -264,10 +290,18 @@ final class Exposures {
 
     // ---- by the polling thread
 
-    /** The peer's message has invalidated a key; null when that was not exposed. */
-    @Nullable Exposure takenBack(int token) {
+    /**
+     * A frame of the peer's has invalidated a key.
+     *
+     * @param written the large message that is to be written first
+     * @return null when the key was not exposed, or not for a frame of this kind
+     */
+    @Nullable Exposure takenBack(int token, byte kind, @Nullable Message written) {
         Exposure exposure = exposed.get(token);
-        if (exposure == null || exposure.state == Exposure.State.INVALIDATED) {
+        if (exposure == null
+                || exposure.state == Exposure.State.INVALIDATED
+                || kind != (exposure.offeredFor == null ? Frame.MESSAGE : Frame.WRITTEN)
+                || (kind == Frame.WRITTEN && exposure.offeredFor != written)) {
             return null; // it was not the peer's to take
         }
         var _ = exposed.remove(token);
@@ -278,6 +312,11 @@ final class Exposures {
             free.push(window);
         }
         exposure.state = Exposure.State.ENDED;
+        if (exposure.offeredFor != null) {
+            exposure.offeredFor = null;
+            offers--;
+            reusable.push(exposure);
+        }
         return exposure;
     }
 

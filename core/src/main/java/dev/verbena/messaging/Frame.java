@@ -25,10 +25,21 @@ final class Frame {
     static final byte CREDIT = 2;
     static final byte KEEP_ALIVE = 3;
 
+    /** Announces a large message, which has the length of the header. */
+    static final byte LARGE = 4;
+
+    /** Offers memory to the oldest large message that has none. */
+    static final byte OFFER = 5;
+
+    /** The bytes of a large message are in the memory that was offered. */
+    static final byte WRITTEN = 6;
+
+    /** The address and the token of an offer. */
+    static final int OFFER_BYTES = 16;
+
     private static final int VERSION = 1;
     private static final int VERSION_SHIFT = Byte.SIZE;
     private static final int NOTES_SHIFT = 2 * Byte.SIZE;
-    private static final long KIND_MASK = 0xFF;
     private static final long VERSION_MASK = 0xFF << VERSION_SHIFT;
     private static final ValueLayout.OfLong LONG =
             JAVA_LONG_UNALIGNED.withOrder(ByteOrder.LITTLE_ENDIAN);
@@ -45,6 +56,22 @@ final class Frame {
     /** Writes a note; the offset is that of the first one. */
     static void writeNote(MemorySegment at, long offset, int index, byte kind, int token) {
         at.set(LONG, offset + (long) index * NOTE_BYTES, word(kind, token));
+    }
+
+    /** Writes what an offer carries, without its header. */
+    static void writeOffer(MemorySegment at, long address, int token) {
+        at.set(LONG, 0, address);
+        at.set(LONG, Long.BYTES, Integer.toUnsignedLong(token));
+    }
+
+    /** The address of a received offer. */
+    static long offerAddress(MemorySegment at) {
+        return at.get(LONG, HEADER_BYTES);
+    }
+
+    /** The token of a received offer. */
+    static int offerToken(MemorySegment at) {
+        return (int) at.get(LONG, HEADER_BYTES + Long.BYTES);
     }
 
     private static long word(int low, int high) {
@@ -75,8 +102,13 @@ final class Frame {
     }
 
     /** A note of a received frame: its kind in the lower half, the token in the upper. */
-    static long note(MemorySegment at, long second, int index) {
-        return at.get(LONG, (long) HEADER_BYTES + length(second) + (long) index * NOTE_BYTES);
+    static long note(MemorySegment at, long first, long second, int index) {
+        return at.get(LONG, HEADER_BYTES + carried(first, second) + (long) index * NOTE_BYTES);
+    }
+
+    /** How many bytes there are between the header and the notes. */
+    private static long carried(long first, long second) {
+        return kind(first) == LARGE ? 0 : length(second);
     }
 
     /** Takes the report that a received frame carries; false when it cannot be true. */
@@ -86,14 +118,19 @@ final class Frame {
 
     /** Whether a received frame is one of this version, and as long as its header says. */
     static boolean isValid(long first, long second, long received) {
-        long kind = first & KIND_MASK;
         int notes = notes(first);
-        return (first & VERSION_MASK) == VERSION << VERSION_SHIFT
-                && kind >= MESSAGE
-                && kind <= KEEP_ALIVE
+        int length = length(second);
+        boolean fits =
+                switch (kind(first)) {
+                    case MESSAGE -> length >= 0;
+                    case LARGE -> length > 0;
+                    case OFFER -> length == OFFER_BYTES && notes == 0;
+                    case CREDIT, KEEP_ALIVE, WRITTEN -> length == 0;
+                    default -> false;
+                };
+        return fits
+                && (first & VERSION_MASK) == VERSION << VERSION_SHIFT
                 && notes <= MOST_NOTES
-                && length(second) >= 0
-                && (kind == MESSAGE || length(second) == 0)
-                && received == (long) HEADER_BYTES + length(second) + (long) notes * NOTE_BYTES;
+                && received == HEADER_BYTES + carried(first, second) + (long) notes * NOTE_BYTES;
     }
 }

@@ -13,9 +13,17 @@ import java.nio.ByteOrder;
  * @param receives how many messages this side has receives for
  * @param exposures how many exposures this side may have at a time
  * @param peerExposures how many the other side may have
+ * @param eagerLimit the longest message that fits one of its receives, in bytes
+ * @param offers whether this side offers memory for longer ones
  */
-record Handshake(int maxMessage, int receives, int exposures, int peerExposures) {
-    static final int BYTES = 16;
+record Handshake(
+        int maxMessage,
+        int receives,
+        int exposures,
+        int peerExposures,
+        int eagerLimit,
+        boolean offers) {
+    static final int BYTES = 20;
     static final int MAGIC = 0x48434256; // "VBCH"
     private static final byte VERSION = 1;
 
@@ -24,11 +32,12 @@ record Handshake(int maxMessage, int receives, int exposures, int peerExposures)
                 .order(ByteOrder.LITTLE_ENDIAN)
                 .putInt(MAGIC)
                 .put(VERSION)
-                .put((byte) 0)
+                .put((byte) (offers ? 1 : 0))
                 .putShort((short) receives)
                 .putInt(maxMessage)
                 .putShort((short) exposures)
                 .putShort((short) peerExposures)
+                .putInt(eagerLimit)
                 .array();
     }
 
@@ -47,15 +56,18 @@ record Handshake(int maxMessage, int receives, int exposures, int peerExposures)
         if (magic != MAGIC || version != VERSION) {
             throw foreign("magic 0x%08x, version %d".formatted(magic, version));
         }
-        bytes.get();
+        boolean offers = (bytes.get() & 1) != 0;
         int receives = Short.toUnsignedInt(bytes.getShort());
         int maxMessage = bytes.getInt();
-        if (receives < 1 || maxMessage < 1) {
-            throw foreign("%d receives of %d bytes".formatted(receives, maxMessage));
-        }
         int exposures = Short.toUnsignedInt(bytes.getShort());
         int peerExposures = Short.toUnsignedInt(bytes.getShort());
-        return new Handshake(maxMessage, receives, exposures, peerExposures);
+        int eagerLimit = bytes.getInt();
+        if (receives < 1 || maxMessage < 1 || eagerLimit < 1) {
+            throw foreign(
+                    "%d receives of %d bytes for messages of up to %d"
+                            .formatted(receives, eagerLimit, maxMessage));
+        }
+        return new Handshake(maxMessage, receives, exposures, peerExposures, eagerLimit, offers);
     }
 
     private static MessagingException foreign(String what) {

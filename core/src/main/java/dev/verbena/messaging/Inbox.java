@@ -2,6 +2,7 @@ package dev.verbena.messaging;
 
 import dev.verbena.PostResult;
 import dev.verbena.Status;
+import dev.verbena.VerbenaException;
 
 import org.jspecify.annotations.Nullable;
 
@@ -25,7 +26,12 @@ final class Inbox {
     private final Message[] messages; // by the slot of their receive
     private final Deque<Message> waiting = new ArrayDeque<>();
     private final Condition changed;
-    private int unreleased; // messages
+    private final Deque<Message> coming = new ArrayDeque<>(); // large ones that are not written
+    private final Deque<Message> announced = new ArrayDeque<>(); // of those: without an offer
+    private final Deque<Message> spare = new ArrayDeque<>(); // objects for large messages
+    private int unreleased; // messages in receives
+    private int large; // that were announced, and not released
+    private long largeBytes; // of those that have memory
     private boolean freed; // as soon as no message is in use
 
     Inbox(MessageChannel channel, Credits credits, Outbox outbox, Exposures exposures) {
@@ -43,44 +49,107 @@ final class Inbox {
 
     /** A frame has come. By the polling thread. */
     void received(RawMessage frame) {
-        Message message = messages[frame.slot()];
+        Message message = null;
         Exposure taken = null;
         boolean toHandler = false;
         lock.lock();
         try {
             long first = Frame.first(frame.buffer());
             long second = Frame.second(frame.buffer());
+            byte kind = Frame.kind(first);
             String wrong = wrong(frame, first, second);
             if (wrong == null && frame.hasInvalidated()) {
-                taken =
-                        Frame.kind(first) == Frame.MESSAGE
-                                ? exposures.takenBack(frame.invalidatedToken())
-                                : null;
+                taken = exposures.takenBack(frame.invalidatedToken(), kind, coming.peek());
                 wrong = taken == null ? wrongToken(frame.invalidatedToken()) : null;
             }
             if (wrong != null) {
                 channel.fail(Status.INTERNAL_ERROR, "the peer " + wrong, null);
                 return;
             }
-            byte kind = Frame.kind(first);
             outbox.heard(kind == Frame.KEEP_ALIVE);
             if (kind == Frame.MESSAGE) {
-                channel.counts.messageReceived(Frame.length(second));
-                toHandler = taken == null && channel.handler != null;
-                arrived(message, Frame.length(second), toHandler || taken != null);
+                message = messages[frame.slot()];
+                message.arrived(Frame.length(second));
+                unreleased++;
             } else {
-                repost(message, true);
+                repost(frame.slot());
+                switch (kind) {
+                    case Frame.LARGE -> announced(Frame.length(second));
+                    case Frame.WRITTEN -> {
+                        message = coming.remove();
+                        message.written();
+                        taken = null;
+                    }
+                    default -> credits.returnOne(true);
+                }
             }
+            if (message != null) {
+                channel.counts.messageReceived(message.length());
+                toHandler = taken == null && channel.handler != null;
+                if (taken == null && !toHandler) {
+                    waits(message);
+                }
+            }
+            offerMemory();
             outbox.roomChanged();
             outbox.reportIfDue();
         } finally {
             lock.unlock();
         }
-        if (taken != null) {
+        if (taken != null && message != null) {
             answered(taken, message);
-        } else if (toHandler) {
+        } else if (message != null && toHandler) {
             handle(message);
         }
+    }
+
+    /** The peer has announced a large message. */
+    private void announced(int length) {
+        Message message = spare.poll();
+        if (message == null) {
+            message = new Message(channel);
+        }
+        message.announced(length);
+        large++;
+        coming.add(message);
+        announced.add(message);
+    }
+
+    /** A message is for a thread that receives. */
+    void waits(Message message) {
+        waiting.add(message.retain());
+        changed.signal();
+    }
+
+    /** Offers memory to large messages, as far as the limits allow. Under the lock. */
+    void offerMemory() {
+        Message next = announced.peek();
+        while (next != null && channel.sendsFrames() && takesMemory(next) && offers(next)) {
+            announced.remove();
+            next = announced.peek();
+        }
+    }
+
+    private boolean takesMemory(Message message) {
+        int length = message.length();
+        if (message.block == null && largeBytes + length <= channel.options.largeMemory()) {
+            try {
+                message.block = channel.poller.largeMemory().take(length);
+                largeBytes += length;
+            } catch (VerbenaException e) {
+                channel.fail(
+                        e.status(),
+                        "there is no registered memory for a message of %,d bytes of the peer's"
+                                .formatted(length),
+                        e);
+            }
+        }
+        return message.block != null;
+    }
+
+    private boolean offers(Message message) {
+        return message.block != null
+                && outbox.offer(message, message.block.region, message.length());
     }
 
     /**
@@ -95,31 +164,36 @@ final class Inbox {
             return "sent a frame that is not valid";
         }
         for (int i = 0; i < Frame.notes(first); i++) {
-            long note = Frame.note(frame.buffer(), second, i);
+            long note = Frame.note(frame.buffer(), first, second, i);
             if (!outbox.noted((int) note, (int) (note >>> Integer.SIZE))) {
                 return "exposed more memory than was agreed, or asked back or gave back memory that was not exposed";
             }
         }
-        if (Frame.length(second) > channel.maxMessage()) {
+        byte kind = Frame.kind(first);
+        if (Frame.length(second) > channel.maxMessage() && kind != Frame.OFFER) {
             return "sent a message of %,d bytes, which is longer than the %,d that both ends take"
                     .formatted(Frame.length(second), channel.maxMessage());
         }
-        return null;
+        if (kind == Frame.LARGE && !mayAnnounce()) {
+            return "announced a large message without a credit for it";
+        }
+        if (kind == Frame.OFFER
+                && !outbox.offered(
+                        Frame.offerAddress(frame.buffer()), Frame.offerToken(frame.buffer()))) {
+            return "offered memory for no message";
+        }
+        return kind == Frame.WRITTEN && !frame.hasInvalidated()
+                ? "wrote a large message, and kept the memory"
+                : null;
+    }
+
+    private boolean mayAnnounce() {
+        return channel.offersMemory && unreleased + large < channel.options.values.receives;
     }
 
     private static String wrongToken(int token) {
         return "invalidated the token 0x%08x, which is not exposed to it, or must be invalidated by a message"
                 .formatted(token);
-    }
-
-    /** A message has come, for a handler or, if there is none, for a thread. */
-    void arrived(Message message, int length, boolean toHandler) {
-        message.arrived(length);
-        unreleased++;
-        if (!toHandler) {
-            waiting.add(message.retain());
-            changed.signal();
-        }
     }
 
     /** A message took an exposure back. The program releases a future's. */
@@ -155,25 +229,40 @@ final class Inbox {
             if (!message.drop()) {
                 return; // it was released before
             }
-            unreleased--;
-            messages[message.slot()] = next;
-            if (channel.isOpen()) {
-                repost(message, false);
-                outbox.reportIfDue();
+            LargeMemory.Block block = message.block;
+            if (block != null) {
+                message.block = null;
+                free(block, message.length());
+                spare.push(next);
             } else {
-                freeIfUnused();
+                unreleased--;
+                messages[message.slot()] = next;
             }
+            if (!channel.isOpen()) {
+                freeIfUnused();
+                return;
+            }
+            if (block == null) {
+                repost(message.slot());
+            }
+            credits.returnOne(false);
+            offerMemory(); // the next one may have waited for memory
+            outbox.reportIfDue();
         } finally {
             lock.unlock();
         }
     }
 
+    private void free(LargeMemory.Block block, int length) {
+        channel.poller.largeMemory().giveBack(block);
+        largeBytes -= length;
+        large--;
+    }
+
     /** Posts a receive again. One that is refused would be missing for ever: the channel ends. */
-    private void repost(Message message, boolean control) {
-        PostResult result = channel.receives.post(message.slot());
-        if (result.isAccepted()) {
-            credits.returnOne(control);
-        } else {
+    private void repost(int slot) {
+        PostResult result = channel.receives.post(slot);
+        if (!result.isAccepted()) {
             channel.reason.refused("a receive", result.status());
         }
     }
@@ -223,11 +312,23 @@ final class Inbox {
     /** No more comes: what waits can be received still, without the channel's memory. */
     void ended() {
         for (Message message : waiting) {
-            if (message.detach()) {
+            if (message.block == null && message.detach()) {
                 unreleased--;
             }
         }
         changed.signalAll();
+    }
+
+    /** Once the queue pair is destroyed: frees the memory of messages that were not written. */
+    void freeComing() {
+        Message message = coming.poll();
+        while (message != null) {
+            if (message.block != null) {
+                free(message.block, message.length());
+            }
+            message = coming.poll();
+        }
+        announced.clear();
     }
 
     /** Frees the receives, now or when the last message is released. */

@@ -7,6 +7,7 @@ import org.jspecify.annotations.Nullable;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
+import java.util.Objects;
 
 /**
  * A message that has arrived, where the device has put it: nothing is copied. Its memory is used
@@ -15,7 +16,7 @@ import java.lang.foreign.ValueLayout;
  */
 public final class Message implements AutoCloseable {
     private final MessageChannel channel;
-    private final RawMessage frame; // with its header
+    private final @Nullable RawMessage frame; // with its header; null for a large message
     private MemorySegment payload; // of any message in this slot
     private @Nullable Arena scope; // of the payload, if messages are tracked
     private int length;
@@ -23,14 +24,25 @@ public final class Message implements AutoCloseable {
     private boolean released;
     private boolean retained;
 
+    LargeMemory.@Nullable Block block; // where a large message is, or is to be; under the lock
+
+    /** A message in a receive. */
     Message(MessageChannel channel, RawMessage frame) {
         this.channel = channel;
         this.frame = frame;
         this.payload = frame.buffer().asSlice(Frame.HEADER_BYTES);
     }
 
+    /** A large message. */
+    Message(MessageChannel channel) {
+        this.channel = channel;
+        this.frame = null;
+        this.payload = MemorySegment.NULL;
+    }
+
+    /** Its receive; -1 for a large message. */
     int slot() {
-        return frame.slot();
+        return frame == null ? -1 : frame.slot();
     }
 
     /**
@@ -38,7 +50,21 @@ public final class Message implements AutoCloseable {
      * it once more: so its object is not used again.
      */
     Message successor() {
-        return retained || scope != null ? new Message(channel, frame) : this;
+        if (!retained && scope == null) {
+            return this;
+        }
+        return frame == null ? new Message(channel) : new Message(channel, frame);
+    }
+
+    /** The peer has announced it. */
+    void announced(int bytes) {
+        length = bytes;
+    }
+
+    /** The peer has written it to the memory of its block. */
+    void written() {
+        payload = Objects.requireNonNull(block).region.memory();
+        arrived(length);
     }
 
     /** By the poller: it has come, and the handler or the inbox gets it. */

@@ -2,6 +2,8 @@ package dev.verbena.messaging;
 
 import com.google.errorprone.annotations.CheckReturnValue;
 
+import dev.verbena.AdapterInfo;
+import dev.verbena.BufferList;
 import dev.verbena.ConnectionOptions;
 import dev.verbena.Connector;
 import dev.verbena.MemoryRegion;
@@ -27,8 +29,10 @@ import java.util.function.Consumer;
  * ever runs out of receives, deadlines, and one place that says why it ended.
  *
  * <p><b>Sending.</b> {@link #trySend} returns at once, and refuses when the peer has no room;
- * {@link #send} waits for room; {@link #sendAsync} returns a future. All copy the message into a
- * registered buffer. Messages arrive in the order in which they were sent.
+ * {@link #send} waits for room; {@link #sendAsync(MemorySegment)} returns a future. A message from
+ * a segment is copied into registered memory; one from a {@link BufferList} is sent from where it
+ * is. Messages of up to {@link #maxMessage} bytes are sent, however small the receives are ({@link
+ * MessagingOptions#withEagerLimit}), and arrive in the order in which they were sent.
  *
  * <p><b>Receiving.</b> By a {@link MessageHandler}, on the thread of the {@link Poller}; or, where
  * none was given, by {@link #receive}, on any thread. A virtual thread that waits in {@link #send}
@@ -51,6 +55,7 @@ import java.util.function.Consumer;
 public final class MessageChannel extends PolledConnection<SendCallback> {
     private static final int ALIGNMENT = 64;
     private static final int MOST_INLINE = 128;
+    private static final int MOST_BUFFERS = 8; // of a request
     private static final Duration CLOSE_WITHIN = Duration.ofSeconds(30);
 
     final MessagingOptions options;
@@ -65,20 +70,30 @@ public final class MessageChannel extends PolledConnection<SendCallback> {
     private final int keepAliveTicks;
     private int maxMessage; // that the peer takes, too
     private boolean awaitsDestroy; // of its queue pair; of the polling thread
+    final boolean offersMemory; // for large messages
+    private final int eagerLimit; // of this side
+    private final Tasks.Task disconnect = new Tasks.Task(this::disconnect, false);
+    private volatile boolean closesLater; // as soon as large messages are sent; set under the lock
+    private int closeTicks; // until then at most; under the lock
 
     /** Makes what it needs, and posts its receives. It sends only once it is established. */
     MessageChannel(Poller poller, MessagingOptions options, @Nullable MessageHandler handler) {
         options.checkFits(poller.adapter());
-        int inline = Math.min(MOST_INLINE, poller.adapter().info().maxInlineBytes());
+        AdapterInfo info = poller.adapter().info();
+        int inline = Math.min(MOST_INLINE, info.maxInlineBytes());
+        int list = Math.min(MOST_BUFFERS, info.maxInitiatorBuffers());
+        int eager = options.eagerLimit(poller.adapter());
+        this.eagerLimit = eager;
+        this.offersMemory = options.offersMemory(poller.adapter());
         int stride =
                 Math.toIntExact(
-                        (long) Frame.MOST_EXTRA_BYTES + options.values.maxMessage + ALIGNMENT - 1
-                                & -(long) ALIGNMENT);
+                        (long) Frame.MOST_EXTRA_BYTES + eager + ALIGNMENT - 1 & -(long) ALIGNMENT);
         this.options = options;
         this.handler = handler;
         super(
                 poller,
                 QueuePairLimits.depths(options.sendDepth(), options.receiveDepth())
+                        .withBuffers(list, 1)
                         .withInlineBytes(inline),
                 null,
                 stride,
@@ -93,8 +108,9 @@ public final class MessageChannel extends PolledConnection<SendCallback> {
                     new Exposures(
                             this,
                             options.values.exposures,
+                            options.offers(),
                             PollerClock.ticks(options.values.timeout));
-            made = new Outbox(this, credits, exposures, stride, inline);
+            made = new Outbox(this, credits, exposures, stride, inline, list);
             this.outbox = made;
             this.inbox = new Inbox(this, credits, outbox, exposures);
             this.roomWait = new RoomWait(this, outbox);
@@ -159,16 +175,20 @@ public final class MessageChannel extends PolledConnection<SendCallback> {
                 options.values.maxMessage,
                 options.values.receives,
                 options.values.exposures,
-                options.values.peerExposures);
+                options.values.peerExposures,
+                eagerLimit,
+                offersMemory);
     }
 
     /** The peer is known: messages may be sent when the connection stands. */
     void agree(Handshake peer) {
         lock.lock();
         try {
-            maxMessage = Math.min(options.values.maxMessage, peer.maxMessage());
+            int eagerMost = Math.min(eagerLimit, peer.eagerLimit());
+            int most = Math.min(options.values.maxMessage, peer.maxMessage());
+            maxMessage = peer.offers() ? most : Math.min(most, eagerMost);
             credits.open(peer.receives());
-            outbox.open(Math.min(options.values.peerExposures, peer.exposures()));
+            outbox.open(eagerMost, Math.min(options.values.peerExposures, peer.exposures()));
             exposures.open(peer.peerExposures());
         } finally {
             lock.unlock();
@@ -181,6 +201,7 @@ public final class MessageChannel extends PolledConnection<SendCallback> {
         try {
             if (isOpen()) {
                 outbox.established();
+                inbox.offerMemory();
             }
         } finally {
             lock.unlock();
@@ -208,10 +229,10 @@ public final class MessageChannel extends PolledConnection<SendCallback> {
      *
      * @param data the message, in heap or native memory, which is copied
      * @return SUCCESS; NO_MORE_ENTRIES when the peer has no room, as many messages as may be are
-     *     outstanding, others wait for room already, or the connection does not stand yet: nothing
-     *     was sent, and there is room again when the peer has released messages, or some of this
-     *     side's have ended ({@link #sendAsync} and {@link #send} wait for that);
-     *     CONNECTION_INVALID when the channel is closed, or being closed
+     *     outstanding, others or a large message wait already, or the connection does not stand
+     *     yet: nothing was sent, and there is room again when the peer has released messages, or
+     *     some of this side's have ended ({@link #sendAsync(MemorySegment)} and {@link #send} wait
+     *     for that); CONNECTION_INVALID when the channel is closed, or being closed
      * @throws IllegalArgumentException if the message is longer than {@link #maxMessage}
      */
     @CheckReturnValue
@@ -240,6 +261,53 @@ public final class MessageChannel extends PolledConnection<SendCallback> {
         return outbox.submit(
                         RequestKind.SEND, data, offset, length, null, null, 0, callback, attachment)
                 .status();
+    }
+
+    /**
+     * Sends a message from registered memory, if there is room, and returns at once. Nothing is
+     * copied, except by the device if it is very short, and nothing allocated.
+     *
+     * <p>The memory may be that of a {@link PooledBuffer}, which a message can be composed in
+     * ({@link PooledBuffer#buffers}), of a {@link dev.verbena.RegisteredArena}, or of regions.
+     *
+     * @param buffers the message, in up to 6 buffers of the {@linkplain Poller#domain poller's
+     *     domain}, which must not change until it has ended. The list may be used anew at once
+     * @param callback called when it has ended, if it was accepted: from then on, the memory is the
+     *     caller's again; null for none
+     * @param attachment what the callback gets
+     * @return as {@link #trySend(MemorySegment)}; and what {@link QueuePair#send} refuses without
+     *     effect
+     * @throws IllegalArgumentException if the message is longer than {@link #maxMessage}
+     */
+    @CheckReturnValue
+    public Status trySend(
+            BufferList buffers, @Nullable SendCallback callback, @Nullable Object attachment) {
+        return outbox.submit(
+                        RequestKind.SEND,
+                        Outbox.NOTHING,
+                        0,
+                        0,
+                        Arguments.notNull(buffers, "buffers"),
+                        null,
+                        0,
+                        callback,
+                        attachment)
+                .status();
+    }
+
+    /**
+     * Sends a message from registered memory, when there is room. Nothing is copied.
+     *
+     * @param buffers the message, as {@link #trySend(BufferList, SendCallback, Object)}; neither
+     *     the list nor the memory may change until the future is done
+     * @return a future as that of {@link #sendAsync(MemorySegment)}, which also fails with the
+     *     statuses of {@link #trySend(BufferList, SendCallback, Object)}
+     * @throws IllegalArgumentException if the message is longer than {@link #maxMessage}
+     */
+    @CheckReturnValue
+    public CompletableFuture<Void> sendAsync(BufferList buffers) {
+        return roomWait.async(
+                RequestKind.SEND, Outbox.NOTHING, Arguments.notNull(buffers, "buffers"), null);
     }
 
     /**
@@ -407,6 +475,11 @@ public final class MessageChannel extends PolledConnection<SendCallback> {
     @Override
     void requestEnded(int slot) {
         outbox.ended(slot);
+        inbox.offerMemory();
+        if (closesLater && !outbox.hasWaitingLarge()) {
+            closesLater = false;
+            poller.execute(disconnect);
+        }
     }
 
     @Override
@@ -423,6 +496,10 @@ public final class MessageChannel extends PolledConnection<SendCallback> {
     /** Looks at deadlines, and at whether the peer is to be asked. */
     @Override
     @Nullable String late(int now) {
+        if (closesLater && --closeTicks <= 0) {
+            closesLater = false;
+            poller.execute(disconnect);
+        }
         if (!outbox.isEstablished()) {
             return null;
         }
@@ -474,6 +551,7 @@ public final class MessageChannel extends PolledConnection<SendCallback> {
         while (roomWait.cancelOldest(why.status())) {
             continue;
         }
+        cancelLarge(why.status());
         // What is exposed ends when the queue pair is destroyed, which may be later.
         if (exposures.inUse() && !isPairDestroyed()) {
             if (!awaitsDestroy) {
@@ -485,12 +563,29 @@ public final class MessageChannel extends PolledConnection<SendCallback> {
         exposures.endAll(why.status());
         lock.lock();
         try {
+            outbox.freeLarge();
+            inbox.freeComing();
             inbox.free();
         } finally {
             lock.unlock();
         }
         closeQuietly(outbox.memory());
         return true;
+    }
+
+    /** Large messages that were announced, and not written, get the reason. */
+    private void cancelLarge(Status status) {
+        LargeSends.Large one = outbox.oldestWaitingLarge();
+        while (one != null) {
+            callSafely(one.callback, one.attachment, status);
+            lock.lock();
+            try {
+                outbox.cancelledLarge();
+                one = outbox.oldestWaitingLarge();
+            } finally {
+                lock.unlock();
+            }
+        }
     }
 
     private boolean isPairDestroyed() {
@@ -557,7 +652,29 @@ public final class MessageChannel extends PolledConnection<SendCallback> {
     }
 
     void beginClose() {
+        reason.closing();
+        lock.lock();
+        try {
+            if (isOpen() && outbox.hasWaitingLarge()) {
+                if (!closesLater) {
+                    closesLater = true;
+                    closeTicks = PollerClock.ticks(options.values.timeout) / 2;
+                }
+                return;
+            }
+        } finally {
+            lock.unlock();
+        }
+        disconnect();
+    }
+
+    private void disconnect() {
         beginClose(options.values.connection.withDeadline(options.values.timeout));
+    }
+
+    /** Whether it is open, and not being disconnected: a close waits for large messages. */
+    boolean sendsFrames() {
+        return isOpen() && (!isClosing() || closesLater);
     }
 
     void awaitClosed() {

@@ -17,7 +17,7 @@ import com.google.errorprone.annotations.CheckReturnValue;
  *     or because the limit of outstanding messages was reached. Each try counts, whether it was
  *     refused or waited
  * @param waits how many messages waited for room: threads in {@link MessageChannel#send} (except
- *     those that poll themselves), and futures of {@link MessageChannel#sendAsync}
+ *     those that poll themselves), and futures of {@link MessageChannel#sendAsync(MemorySegment)}
  */
 @CheckReturnValue
 public record MessageCounters(

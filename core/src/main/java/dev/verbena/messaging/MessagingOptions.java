@@ -17,9 +17,10 @@ import java.util.function.Consumer;
  * How a {@link MessageChannel} is made. Start from {@link #DEFAULTS} and change what differs:
  * {@code DEFAULTS.withMaxMessage(65_536).withReceives(32)}.
  *
- * <p>A channel takes as many buffers of registered memory as it has messages outstanding and
- * receives, and 4 more; each has room for the longest message and 32 bytes. The two sides need not
- * agree: the handshake says what each has.
+ * <p>A channel has a buffer of registered memory for each message outstanding and each receive, and
+ * 4 more; each has room for a message of the {@linkplain #withEagerLimit eager limit} and 32 bytes.
+ * Memory for a longer message is taken when it comes. The two sides need not agree: the handshake
+ * says what each has.
  *
  * <p>Immutable.
  */
@@ -31,10 +32,13 @@ public final class MessagingOptions {
      */
     public static final MessagingOptions DEFAULTS = new MessagingOptions(new Values());
 
+    private static final int MOST_OFFERS = 8;
     private static final int MOST = 0x7fff; // receives have 16 bits in the handshake
 
     static final class Values extends OptionValues<Values> {
         int maxMessage = 4064;
+        int eagerLimit = 4064;
+        long largeMemory = 16 << 20;
         int outstanding = 16;
         int receives = 16;
         int exposures = 16;
@@ -56,16 +60,51 @@ public final class MessagingOptions {
     }
 
     /**
-     * Changes the longest message, of either direction.
+     * Changes the longest message, of either direction. Messages above the {@linkplain
+     * #withEagerLimit eager limit} take no memory before they come.
+     *
+     * @param bytes 1 to 1 GiB
+     * @return a changed copy of these options
+     */
+    public MessagingOptions withMaxMessage(int bytes) {
+        check(bytes, 1 << 30, "The longest message has %d to %,d bytes, not %,d");
+        return with(changed -> changed.maxMessage = bytes);
+    }
+
+    /**
+     * Changes which messages are sent at once, into the receives that this side has posted, which
+     * have just this size. For a longer one the sender asks first: the receiver offers memory for
+     * it, and the sender writes it there. That costs another message in either direction, and no
+     * memory for messages that do not come. The lower limit of both sides holds.
+     *
+     * <p>A device without memory windows receives all messages at once ({@link
+     * AdapterInfo#invalidatableWindows}).
      *
      * @param bytes 1 to 1 GiB; also at most 32 less than the device sends at once ({@link
      *     AdapterInfo#maxTransferBytes}; Soft-RoCE: 8 MiB), or clients and servers refuse these
      *     options
      * @return a changed copy of these options
      */
-    public MessagingOptions withMaxMessage(int bytes) {
-        check(bytes, 1 << 30, "The longest message has %d to %,d bytes, not %,d");
-        return with(changed -> changed.maxMessage = bytes);
+    public MessagingOptions withEagerLimit(int bytes) {
+        check(bytes, 1 << 30, "The eager limit is %d to %,d bytes, not %,d");
+        return with(changed -> changed.eagerLimit = bytes);
+    }
+
+    /**
+     * Changes how much memory the messages above the eager limit may take on this side of a
+     * channel: as much for those that come, from when they are announced until they are released,
+     * and as much again for copies of those that are sent. What does not fit waits. It is never
+     * less than the longest message.
+     *
+     * @param bytes 0 or more
+     * @return a changed copy of these options
+     */
+    public MessagingOptions withLargeMemory(long bytes) {
+        if (bytes < 0) {
+            throw new IllegalArgumentException(
+                    "Large messages take 0 or more bytes, not %,d".formatted(bytes));
+        }
+        return with(changed -> changed.largeMemory = bytes);
     }
 
     /**
@@ -189,7 +228,28 @@ public final class MessagingOptions {
     int sendDepth() {
         return 2 * values.outstanding // a write and a message each
                 + Credits.RESERVE
-                + Exposures.requests(values.exposures);
+                + Exposures.requests(values.exposures, offers());
+    }
+
+    /** How many offers of memory for large messages a channel makes at a time. */
+    int offers() {
+        return values.maxMessage <= values.eagerLimit ? 0 : Math.min(values.receives, MOST_OFFERS);
+    }
+
+    /** Whether messages above the eager limit are written to memory that is offered for them. */
+    boolean offersMemory(Adapter adapter) {
+        AdapterInfo info = adapter.info();
+        return offers() > 0 && info.invalidatableWindows() && info.sendsWithInvalidate();
+    }
+
+    /** The longest message that fits a receive. */
+    int eagerLimit(Adapter adapter) {
+        return offersMemory(adapter) ? values.eagerLimit : values.maxMessage;
+    }
+
+    /** How much memory large messages take, of either direction. */
+    long largeMemory() {
+        return Math.max(values.largeMemory, values.maxMessage);
     }
 
     /** Refuses what the device has no room for: its messages and queues have limits. */
@@ -215,18 +275,19 @@ public final class MessagingOptions {
                                     Text.count(values.exposures, "exposure"),
                                     adapter.name(),
                                     info.maxInitiatorDepth(),
-                                    (info.maxInitiatorDepth() - Credits.RESERVE) / 2));
+                                    (info.maxInitiatorDepth() - Credits.RESERVE - offers()) / 2));
         }
         long most = info.maxTransferBytes();
-        if ((long) values.maxMessage + Frame.MOST_EXTRA_BYTES > most) {
+        if ((long) eagerLimit(adapter) + Frame.MOST_EXTRA_BYTES > most) {
             throw new MessagingException(
                     Status.INVALID_PARAMETER,
-                    "Messages of up to %,d bytes are too long for %s: it sends at most %,d bytes at once, and a channel adds up to %d to a message. Use MessagingOptions.withMaxMessage(%d) or less"
+                    "Messages of up to %,d bytes are too long for %s: it sends at most %,d bytes at once, and a channel adds up to %d to a message. Use MessagingOptions.%s(%d) or less"
                             .formatted(
-                                    values.maxMessage,
+                                    eagerLimit(adapter),
                                     adapter.name(),
                                     most,
                                     Frame.MOST_EXTRA_BYTES,
+                                    offersMemory(adapter) ? "withEagerLimit" : "withMaxMessage",
                                     Math.max(1, most - Frame.MOST_EXTRA_BYTES)));
         }
     }
@@ -246,9 +307,10 @@ public final class MessagingOptions {
 
     @Override
     public String toString() {
-        return "MessagingOptions(messages of up to %,d bytes, %d outstanding, %d receives, %d exposures, each within %s, keep-alive every %s)"
+        return "MessagingOptions(messages of up to %,d bytes, up to %,d at once, %d outstanding, %d receives, %d exposures, each within %s, keep-alive every %s)"
                 .formatted(
                         values.maxMessage,
+                        Math.min(values.eagerLimit, values.maxMessage),
                         values.outstanding,
                         values.receives,
                         values.exposures,

@@ -9,12 +9,14 @@ import dev.verbena.PostResult;
 import dev.verbena.QueuePair;
 import dev.verbena.RemoteMemory;
 import dev.verbena.Status;
+import dev.verbena.VerbenaException;
 
 import org.jspecify.annotations.Nullable;
 
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.util.ArrayDeque;
+import java.util.Arrays;
 import java.util.Deque;
 import java.util.Locale;
 import java.util.concurrent.CompletableFuture;
@@ -24,18 +26,28 @@ import java.util.concurrent.CompletableFuture;
  * outstanding, and those that wait for room. Guarded by the lock of the channel, which is open
  * whenever something is posted.
  *
- * <p>Requests complete in the order in which they were posted, so their slots are a ring. The
- * user's requests and the control frames among them have buffers, which are two rings of their own.
+ * <p>Requests complete in the order in which they were posted, so their slots are a ring. A frame
+ * that is not inline has a buffer until then: that which was freed last, because it is likely to be
+ * in the processor's cache. Control frames have a few of their own.
  */
 final class Outbox {
     private static final int MOST_FUTURES = 1024;
+    private static final int PART_BYTES = 1 << 20; // of a large message, in one request
+    private static final int NONE = -1;
+
+    /** What a frame names besides the message: its header, and its notes. */
+    static final int FRAME_BUFFERS = 2;
+
+    /** The data of requests that carry none. */
+    static final MemorySegment NOTHING = MemorySegment.NULL;
+
     private static final OpFlags WITH_NEXT = OpFlags.SILENT_SUCCESS.and(OpFlags.DEFER);
 
     /**
      * A request that waits for room.
      *
      * @param data the message, empty if there is none
-     * @param local what is written, or where a read goes
+     * @param local what is written, or where a read goes; or the message, without remote memory
      * @param remote the peer's memory
      * @param future to be completed
      * @param whenPosted whether that is when it was posted, not when it has ended
@@ -47,6 +59,11 @@ final class Outbox {
             @Nullable RemoteMemory remote,
             CompletableFuture<Void> future,
             boolean whenPosted) {
+        /** How long the message is. */
+        long bytes() {
+            return kind == RequestKind.SEND && local != null ? local.bytes() : data.byteSize();
+        }
+
         /**
          * The polling thread copies the data when there is room, and may read no other's memory.
          */
@@ -71,20 +88,28 @@ final class Outbox {
     private final RequestRing<SendCallback> requests;
     private final MemoryRegion region; // a buffer for each message, and each control frame
     private final MemorySegment memory;
+    private final MemorySegment offer; // what the next one says
     private final int buffers; // for messages
     private final int stride; // from one of them to the next
     private final int inline; // frames of up to so many bytes are sent inline
+    private final long inlineAt; // where those are composed
+    private final int partBytes;
     private final int timeoutTicks;
-    private final BufferList frame = new BufferList(1);
-    private final RequestKind[] kinds; // by slot, as the binds are
+    private final int mostBuffers; // of a message
+    private final BufferList frame;
+    private final RequestKind[] kinds; // by slot, as the other two are
     private final int[] binds; // how many had been posted before it
+    private final int[] bufferOf; // or NONE
+    private final int[] free; // buffers, the last one freed at the end
+    private int freeCount;
+    private final LargeSends large;
     private final Deque<Pending> pending = new ArrayDeque<>();
 
     private Notes notes;
     private PeerTokens usable = new PeerTokens(0);
-    private int nextBuffer;
+    private int eagerLimit; // longer messages are large
     private int nextControl;
-    private int outstanding; // requests of the user
+    private int outstanding; // requests of the user; a large message is one until its end
     private int controlsOutstanding;
     private boolean established;
     private boolean heard; // since the last tick
@@ -100,8 +125,15 @@ final class Outbox {
      *
      * @param stride the length of the longest frame, aligned
      * @param inline frames of up to so many bytes are sent inline
+     * @param list how many buffers a request may have
      */
-    Outbox(MessageChannel channel, Credits credits, Exposures exposures, int stride, int inline) {
+    Outbox(
+            MessageChannel channel,
+            Credits credits,
+            Exposures exposures,
+            int stride,
+            int inline,
+            int list) {
         this.channel = channel;
         this.poller = channel.poller;
         this.pair = channel.pair;
@@ -112,17 +144,26 @@ final class Outbox {
         this.inline = inline;
         this.timeoutTicks = PollerClock.ticks(channel.options.values.timeout);
         this.buffers = channel.options.values.outstanding;
+        this.partBytes = (int) Math.min(PART_BYTES, poller.adapter().info().maxTransferBytes());
+        this.frame = new BufferList(list);
         int slots = requestCount(channel.options);
         this.kinds = new RequestKind[slots];
         this.binds = new int[slots];
+        this.bufferOf = new int[slots];
+        Arrays.fill(bufferOf, NONE);
+        this.free = new int[buffers];
+        for (int i = buffers - 1; i >= 0; i--) {
+            free[freeCount++] = i;
+        }
+        this.mostBuffers = list - FRAME_BUFFERS;
+        this.large = new LargeSends(buffers, mostBuffers);
+        this.eagerLimit = stride - Frame.MOST_EXTRA_BYTES; // until the peer is known
         this.notes = new Notes(2 * channel.options.values.exposures, 0);
+        this.inlineAt = (long) buffers * stride + (long) Credits.RESERVE * Frame.MOST_EXTRA_BYTES;
         this.region =
-                poller.domain()
-                        .allocate(
-                                (long) buffers * stride
-                                        + (long) Credits.RESERVE * Frame.MOST_EXTRA_BYTES,
-                                Access.LOCAL_WRITE);
+                poller.domain().allocate(inlineAt + inline + Frame.OFFER_BYTES, Access.LOCAL_WRITE);
         this.memory = region.memory();
+        this.offer = memory.asSlice(inlineAt + inline, Frame.OFFER_BYTES);
     }
 
     /**
@@ -137,30 +178,40 @@ final class Outbox {
         return region;
     }
 
-    /** The peer is known, and how much it may expose. */
-    void open(int peerExposures) {
+    /** The peer is known: which messages it receives at once, and how much it may expose. */
+    void open(int eagerMost, int peerExposures) {
+        eagerLimit = eagerMost;
         usable = new PeerTokens(peerExposures);
         notes = notes.withRoomForAnswers(peerExposures);
     }
 
     // ---- requests
 
-    private boolean hasRoom(RequestKind kind) {
+    private boolean hasRoom(RequestKind kind, long length, @Nullable BufferList local) {
         if (!established || outstanding == buffers) {
             return false;
         }
-        if (kind.message && !notes.fit()) {
+        if (!kind.message) {
+            return true;
+        }
+        if (!notes.fit()) {
             reportIfDue(); // the peer must know of a key before it gets it in a message
         }
-        return !kind.message || (credits.maySendMessage() && notes.fit());
+        if (!credits.maySendMessage() || !notes.fit()) {
+            return false;
+        }
+        if (length <= eagerLimit) {
+            return !large.isWaiting(); // or it would arrive before
+        }
+        return local != null || large.copied() + length <= channel.options.largeMemory();
     }
 
     /**
      * Posts a request, if the channel is open, has room, and no other thread waits for room. May be
      * called from any thread; takes the lock.
      *
-     * @param data the message, if it has one
-     * @param local what is written, or where a read goes
+     * @param data the message, if it has one that is copied
+     * @param local what is written, or where a read goes; or the message, without remote memory
      * @param remote the peer's memory, for all but messages
      * @param remoteOffset where in it
      */
@@ -174,22 +225,31 @@ final class Outbox {
             long remoteOffset,
             @Nullable SendCallback callback,
             @Nullable Object attachment) {
-        if (length > channel.maxMessage()) {
-            throw new IllegalArgumentException(
-                    "A message of %,d bytes is longer than the %,d that both sides of %s take (MessagingOptions.withMaxMessage)"
-                            .formatted(length, channel.maxMessage(), channel));
+        BufferList from = kind == RequestKind.SEND ? local : null;
+        long bytes = from == null ? length : from.bytes();
+        if (bytes > (kind.invalidates ? eagerLimit : channel.maxMessage())) {
+            throw tooLong(kind, bytes);
+        }
+        if (from != null) {
+            if (from.size() > mostBuffers) {
+                return PostResult.TOO_MANY_BUFFERS;
+            }
+            PostResult result = poller.domain().check(from);
+            if (!result.isAccepted()) {
+                return result;
+            }
         }
         channel.lock.lock();
         try {
             if (!channel.takesRequests()) {
                 return PostResult.NOT_CONNECTED;
             }
-            if (pending.isEmpty() && hasRoom(kind)) {
+            if (pending.isEmpty() && hasRoom(kind, bytes, local)) {
                 return post(
                         kind,
                         data,
                         offset,
-                        length,
+                        bytes,
                         local,
                         remote,
                         remoteOffset,
@@ -201,6 +261,15 @@ final class Outbox {
         } finally {
             channel.lock.unlock();
         }
+    }
+
+    private IllegalArgumentException tooLong(RequestKind kind, long bytes) {
+        return new IllegalArgumentException(
+                kind.invalidates
+                        ? "A message of %,d bytes cannot take memory back: %s sends at most %,d bytes at once (MessagingOptions.withEagerLimit, of both sides)"
+                                .formatted(bytes, channel, eagerLimit)
+                        : "A message of %,d bytes is longer than the %,d that both sides of %s take (MessagingOptions.withMaxMessage)"
+                                .formatted(bytes, channel.maxMessage(), channel));
     }
 
     /** Has a request wait for room; false when too many futures do already. */
@@ -226,8 +295,12 @@ final class Outbox {
 
     /** There may be room: for those that wait. */
     void roomChanged() {
-        while (!pending.isEmpty() && hasRoom(pending.element().kind()) && channel.takesRequests()) {
+        writeOffered();
+        while (!pending.isEmpty() && channel.takesRequests()) {
             Pending first = pending.element();
+            if (!hasRoom(first.kind(), first.bytes(), first.local())) {
+                return;
+            }
             CompletableFuture<Void> future = first.future();
             PostResult result;
             try {
@@ -236,13 +309,14 @@ final class Outbox {
                                 first.kind(),
                                 first.data(),
                                 0,
-                                first.data().byteSize(),
+                                first.bytes(),
                                 first.local(),
                                 first.remote(),
                                 0,
                                 first.whenPosted() ? null : RoomWait.COMPLETE_FUTURE,
                                 first.whenPosted() ? null : future);
-            } catch (IllegalStateException e) { // the arena of its data was closed meanwhile
+            } catch (IllegalStateException | VerbenaException e) {
+                // The arena of its data was closed meanwhile, or there is no memory for a copy.
                 poller.execute(() -> future.completeExceptionally(e)); // first: it may throw
                 forget(first);
                 continue;
@@ -291,29 +365,28 @@ final class Outbox {
             long remoteOffset,
             @Nullable SendCallback callback,
             @Nullable Object attachment) {
-        int slot = requests.next();
-        long at = (long) nextBuffer * stride;
         if (remote != null && !usable.contains(remote.token())) {
             return PostResult.NOT_EXPOSED;
         }
-        if (kind.message) {
-            MemorySegment.copy(data, offset, memory, at + Frame.HEADER_BYTES, length);
+        int slot = requests.next();
+        if (kind == RequestKind.SEND && length > eagerLimit) {
+            return announce(slot, data, offset, (int) length, local, callback, attachment);
         }
         PostResult result = PostResult.ACCEPTED;
         if (local != null && remote != null) {
             result = postAccess(kind, slot, local, remote, remoteOffset);
         }
         if (result.isAccepted() && kind.message) {
-            result =
-                    postFrame(
-                            slot,
-                            at,
-                            Frame.MESSAGE,
-                            (int) length,
-                            kind.invalidates ? remote : null);
+            RemoteMemory taken = kind.invalidates ? remote : null;
+            int token = taken == null ? 0 : taken.token();
+            boolean takes = taken != null;
+            BufferList from = remote == null ? local : null;
+            result = postFrame(slot, Frame.MESSAGE, (int) length, data, offset, from, token, takes);
+            if (takes && result.isAccepted()) {
+                usable.givenBack(token); // never a second time
+            }
         }
         if (result.isAccepted()) {
-            nextBuffer = nextBuffer + 1 == buffers ? 0 : nextBuffer + 1;
             outstanding++;
             readsOutstanding += kind.reads ? 1 : 0;
             posted(slot, kind, callback, attachment);
@@ -359,47 +432,223 @@ final class Outbox {
         return result;
     }
 
+    /**
+     * Posts a frame.
+     *
+     * @param length what its header says
+     * @param data what it carries, if that is copied; otherwise empty
+     * @param from what it carries, if that is not copied
+     * @param token of the peer, which its arrival invalidates, if it takes one
+     */
     private PostResult postFrame(
-            long context, long at, byte kind, int length, @Nullable RemoteMemory taken) {
-        int noteCount = notes.inNextFrame();
-        int bytes = Frame.HEADER_BYTES + length + noteCount * Frame.NOTE_BYTES;
-        Frame.write(memory, at, kind, credits, length, noteCount);
-        notes.write(memory, at + Frame.HEADER_BYTES + length);
-        OpFlags flags = bytes <= inline ? OpFlags.INLINE : OpFlags.NONE;
-        if (readsOutstanding > 0 && (taken != null || notes.givesBack())) {
+            int slot,
+            byte kind,
+            int length,
+            MemorySegment data,
+            long offset,
+            @Nullable BufferList from,
+            int token,
+            boolean takes) {
+        boolean counted = kind == Frame.MESSAGE || kind == Frame.LARGE;
+        boolean control = !counted && kind != Frame.WRITTEN;
+        int carried = counted && kind == Frame.LARGE ? 0 : length;
+        int noteBytes = kind == Frame.OFFER ? 0 : notes.inNextFrame() * Frame.NOTE_BYTES;
+        int bytes = Frame.HEADER_BYTES + carried + noteBytes;
+        boolean isInline = bytes <= inline;
+        int buffer = isInline || control ? NONE : free[freeCount - 1];
+        long at = isInline ? inlineAt : control ? controlAt() : (long) buffer * stride;
+        Frame.write(memory, at, kind, credits, length, noteBytes / Frame.NOTE_BYTES);
+        int copied = from == null ? carried : 0;
+        long end = at + Frame.HEADER_BYTES + copied;
+        MemorySegment.copy(data, offset, memory, at + Frame.HEADER_BYTES, copied);
+        BufferList list = frame.clear();
+        if (from == null) {
+            list.add(region, at, bytes);
+        } else {
+            list.add(region, at, Frame.HEADER_BYTES).add(from, 0, carried);
+            if (noteBytes > 0) {
+                list.add(region, end, noteBytes);
+            }
+        }
+        if (noteBytes > 0) {
+            notes.write(memory, end);
+        }
+        OpFlags flags = isInline ? OpFlags.INLINE : OpFlags.NONE;
+        if (readsOutstanding > 0 && (takes || notes.givesBack())) {
             flags = flags.and(OpFlags.READ_FENCE); // a key must not end before the reads by it
         }
-        BufferList list = frame.clear().add(region, at, bytes);
         PostResult result =
-                taken == null
-                        ? pair.send(context, list, flags)
-                        : pair.sendAndInvalidate(context, list, taken.token(), flags);
-        if (result.isAccepted()) {
-            credits.sent(kind != Frame.MESSAGE);
-            if (kind == Frame.MESSAGE) {
-                channel.counts.messageSent(length);
+                takes
+                        ? pair.sendAndInvalidate(slot, list, token, flags)
+                        : pair.send(slot, list, flags);
+        if (!result.isAccepted()) {
+            if (from == null || endsChannel(result)) {
+                channel.reason.refused("a send", result.status());
             }
-            notes.sent();
-            answerDue = false; // any frame is one
-            if (taken != null) {
-                usable.givenBack(taken.token()); // never a second time
-            }
+            return result;
+        }
+        bufferOf[slot] = buffer;
+        freeCount -= buffer == NONE ? 0 : 1;
+        if (counted) {
+            credits.sent(false);
+            channel.counts.messageSent(length);
+        } else if (control) {
+            credits.sent(true);
         } else {
-            channel.reason.refused("a send", result.status());
+            credits.carried();
+        }
+        if (noteBytes > 0) {
+            notes.sent();
+        }
+        answerDue = false; // any frame is one
+        return result;
+    }
+
+    /** Whether a request was refused for what its caller cannot help. */
+    private static boolean endsChannel(PostResult result) {
+        return result == PostResult.NOT_CONNECTED
+                || result == PostResult.FULL
+                || result.errno() != 0;
+    }
+
+    private long controlAt() {
+        long at = (long) buffers * stride + (long) nextControl * Frame.MOST_EXTRA_BYTES;
+        nextControl = (nextControl + 1) % Credits.RESERVE;
+        return at;
+    }
+
+    // ---- large messages
+
+    private PostResult announce(
+            int slot,
+            MemorySegment data,
+            long offset,
+            int length,
+            @Nullable BufferList local,
+            @Nullable SendCallback callback,
+            @Nullable Object attachment) {
+        LargeSends.Large one = large.next();
+        LargeMemory.Block copy = null;
+        PostResult result = null; // if it throws
+        try {
+            if (local == null) {
+                copy = poller.largeMemory().take(length);
+                MemorySegment.copy(data, offset, copy.region.memory(), 0, length);
+                one.from.clear().add(copy.region, 0, length);
+            } else {
+                one.from.clear().add(local, 0, length);
+            }
+            result = postFrame(slot, Frame.LARGE, length, NOTHING, 0, null, 0, false);
+        } finally {
+            if (copy != null && result != PostResult.ACCEPTED) {
+                poller.largeMemory().giveBack(copy);
+            }
+        }
+        if (result.isAccepted()) {
+            large.announced(length, copy, callback, attachment);
+            outstanding++; // until the last part has ended
+            posted(slot, RequestKind.ANNOUNCEMENT, null, null);
         }
         return result;
+    }
+
+    /**
+     * The peer offers memory for the oldest large message that has none.
+     *
+     * @return false when there is none
+     */
+    boolean offered(long address, int token) {
+        return large.offered(address, token);
+    }
+
+    /** Writes what the peer has offered memory for, as far as there is room. */
+    private void writeOffered() {
+        LargeSends.Large one = large.toWrite();
+        while (one != null && channel.sendsFrames()) {
+            int bytes = Math.min(partBytes, one.length - one.written);
+            boolean last = bytes == one.length - one.written;
+            if (!last && outstanding == buffers) { // the last part has the place of its message
+                return;
+            }
+            int slot = requests.next();
+            long to = one.address + one.written;
+            BufferList part = frame.clear().add(one.from, one.written, bytes);
+            PostResult result =
+                    pair.write(slot, part, to, one.token, last ? WITH_NEXT : OpFlags.NONE);
+            if (!result.isAccepted()) {
+                channel.reason.refused("a write of a large message", result.status());
+                return;
+            }
+            one.written += bytes;
+            if (!last) {
+                outstanding++;
+                posted(slot, RequestKind.PART, null, null);
+            } else if (postFrame(slot, Frame.WRITTEN, 0, NOTHING, 0, null, one.token, true)
+                    .isAccepted()) {
+                posted(slot, RequestKind.LAST_PART, one.callback, one.attachment);
+                large.written();
+                one = large.toWrite();
+            } else {
+                return;
+            }
+        }
+    }
+
+    /** Whether large messages were accepted whose last part was not posted. */
+    boolean hasWaitingLarge() {
+        return large.isWaiting();
+    }
+
+    /**
+     * After the end: the oldest large message whose callback is not among the requests; or null.
+     */
+    LargeSends.@Nullable Large oldestWaitingLarge() {
+        return large.oldestWaiting();
+    }
+
+    /** After the end: its callback was called. */
+    void cancelledLarge() {
+        large.written();
+    }
+
+    /** After the end: gives back what large messages were copied to. */
+    void freeLarge() {
+        while (large.hasAny()) {
+            endLarge();
+        }
+    }
+
+    private void endLarge() {
+        LargeMemory.Block copy = large.ended();
+        if (copy != null) {
+            poller.largeMemory().giveBack(copy);
+        }
     }
 
     /** A request has succeeded, and its buffer may be used again. */
     void ended(int slot) {
         RequestKind kind = kinds[slot];
         exposures.bindsEnded(binds[slot]);
-        if (kind == RequestKind.CONTROL) {
-            controlsOutstanding--;
-            reportIfDue();
-        } else if (kind != RequestKind.INVALIDATE) {
-            outstanding--;
-            readsOutstanding -= kind.reads ? 1 : 0;
+        int buffer = bufferOf[slot];
+        if (buffer != NONE) {
+            free[freeCount++] = buffer;
+            bufferOf[slot] = NONE;
+        }
+        switch (kind) {
+            case CONTROL -> {
+                controlsOutstanding--;
+                reportIfDue();
+            }
+            case ANNOUNCEMENT -> large.acknowledged();
+            case LAST_PART -> {
+                outstanding--;
+                endLarge();
+            }
+            case INVALIDATE -> {}
+            default -> {
+                outstanding--;
+                readsOutstanding -= kind.reads ? 1 : 0;
+            }
         }
         roomChanged();
     }
@@ -435,23 +684,41 @@ final class Outbox {
 
     // ---- control frames
 
+    /** Whether a control frame may be sent now. */
+    private boolean maySendControl() {
+        return established
+                && credits.maySendControl()
+                && controlsOutstanding < Credits.RESERVE
+                && channel.sendsFrames();
+    }
+
     /** Sends a control frame if there is room for it. */
     boolean control(byte kind) {
-        if (!established
-                || !credits.maySendControl()
-                || controlsOutstanding == Credits.RESERVE
-                || !channel.takesRequests()) {
-            return false;
-        }
+        return maySendControl() && control(kind, 0, NOTHING);
+    }
+
+    private boolean control(byte kind, int length, MemorySegment data) {
         int slot = requests.next();
-        long at = (long) buffers * stride + (long) nextControl * Frame.MOST_EXTRA_BYTES;
-        if (!postFrame(slot, at, kind, 0, null).isAccepted()) {
+        if (!postFrame(slot, kind, length, data, 0, null, 0, false).isAccepted()) {
             return false;
         }
-        nextControl = (nextControl + 1) % Credits.RESERVE;
         controlsOutstanding++;
         posted(slot, RequestKind.CONTROL, null, null);
         return true;
+    }
+
+    /**
+     * Offers the peer memory for a large message that it has announced.
+     *
+     * @return false when that has to wait
+     */
+    boolean offer(Message message, MemoryRegion to, int length) {
+        Exposure exposure = maySendControl() ? exposures.offer(message, to, length) : null;
+        if (exposure == null) {
+            return false;
+        }
+        Frame.writeOffer(offer, to.memory().address(), exposure.token);
+        return control(Frame.OFFER, Frame.OFFER_BYTES, offer);
     }
 
     /**

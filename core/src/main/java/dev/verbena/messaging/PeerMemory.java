@@ -37,7 +37,7 @@ import java.util.concurrent.CompletableFuture;
  * <p>May be used from the threads that may use the channel, also from handlers and callbacks.
  */
 public final class PeerMemory {
-    private static final MemorySegment NOTHING = MemorySegment.NULL;
+    private static final MemorySegment NOTHING = Outbox.NOTHING;
 
     private final MessageChannel channel;
     private final RoomWait roomWait;
@@ -89,8 +89,8 @@ public final class PeerMemory {
      * @param local what is written; neither the list nor the memory may change until the future is
      *     done
      * @param remote where to
-     * @return a future as that of {@link MessageChannel#sendAsync}, which also fails with the
-     *     statuses of {@link #tryWrite}
+     * @return a future as that of {@link MessageChannel#sendAsync(MemorySegment)}, which also fails
+     *     with the statuses of {@link #tryWrite}
      */
     @CheckReturnValue
     public CompletableFuture<Void> writeAsync(BufferList local, RemoteMemory remote) {

@@ -291,7 +291,7 @@ abstract sealed class PolledConnection<C> implements AutoCloseable
         }
     }
 
-    private void callSafely(@Nullable C callback, @Nullable Object attachment, Status status) {
+    final void callSafely(@Nullable C callback, @Nullable Object attachment, Status status) {
         try {
             if (callback != null) {
                 call(callback, attachment, status);

@@ -57,6 +57,7 @@ public final class Poller implements AutoCloseable {
     private final Tasks tasks = new Tasks(Poller::report);
     private final PollerQueues queues;
     private final List<PolledConnection<?>> channels = new CopyOnWriteArrayList<>();
+    private final LargeMemory largeMemory;
     private final List<MessageClient> clients = new CopyOnWriteArrayList<>();
 
     private volatile boolean sleeping;
@@ -81,6 +82,7 @@ public final class Poller implements AutoCloseable {
         this.clock = new PollerClock(clock);
         this.confined = owner != null;
         this.domain = adapter.createProtectionDomain();
+        this.largeMemory = new LargeMemory(domain);
         CompletionChannel made = null;
         try {
             made = adapter.createCompletionChannel();
@@ -382,6 +384,7 @@ public final class Poller implements AutoCloseable {
         }
         clock.tick(now);
         tickedAt = now;
+        largeMemory.tick(clock.tick());
         tasks.runAgain();
         channels.forEach(tickEach);
         clients.forEach(tickClient);
@@ -500,6 +503,11 @@ public final class Poller implements AutoCloseable {
         clients.remove(client);
     }
 
+    /** Registered memory for large messages. */
+    LargeMemory largeMemory() {
+        return largeMemory;
+    }
+
     /** A completion queue with room for a channel. */
     PollerQueue reserve(int completions) {
         checkThread(); // a new queue belongs to the thread that makes it
@@ -582,8 +590,9 @@ public final class Poller implements AutoCloseable {
     private void finish() {
         try (domain;
                 events;
-                queues) {
-            closing = true; // closes all three, even if one of them throws
+                queues;
+                largeMemory) {
+            closing = true; // closes all four, even if one of them throws
         } finally {
             finished = true;
             tasks.runAgain();

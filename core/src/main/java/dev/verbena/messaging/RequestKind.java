@@ -12,6 +12,12 @@ enum RequestKind {
     SEND_AND_INVALIDATE(true, false, true),
     /** A write, and a message that invalidates the remote key. */
     WRITE_AND_INVALIDATE(true, false, true),
+    /** The announcement of a large message. */
+    ANNOUNCEMENT(true, false, false),
+    /** A part of a large message that others follow. */
+    PART(false, false, false),
+    /** The last part of a large message, and the frame that takes the peer's offer back. */
+    LAST_PART(false, false, false),
     /** A control frame. */
     CONTROL(false, false, false),
     /** Invalidates the token of an exposure of this side. */

@@ -83,10 +83,10 @@ final class RoomWait {
             mine.future().get(nanoseconds, TimeUnit.NANOSECONDS);
             return Status.SUCCESS;
         } catch (ExecutionException e) {
-            if (e.getCause() instanceof IllegalStateException arenaClosed) {
-                throw arenaClosed;
+            if (e.getCause() instanceof MessagingException) {
+                return Status.CONNECTION_INVALID; // the reason is known
             }
-            return Status.CONNECTION_INVALID; // the reason is known
+            throw (RuntimeException) e.getCause(); // its arena was closed, or a copy needs memory
         } catch (TimeoutException e) {
             return withdraw(mine) ? Status.NO_MORE_ENTRIES : tooLate(mine);
         } catch (InterruptedException e) {

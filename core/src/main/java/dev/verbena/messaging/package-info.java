@@ -29,16 +29,18 @@
  * <p>Both sides announce their limits in the private data of the connection, little-endian:
  *
  * <table>
- *   <caption>Private data, 16 bytes</caption>
+ *   <caption>Private data, 20 bytes</caption>
  *   <tr><th>bytes</th><th>content</th></tr>
  *   <tr><td>0 to 3</td><td>"VBCH"</td></tr>
  *   <tr><td>4</td><td>version, 1</td></tr>
- *   <tr><td>5</td><td>0</td></tr>
+ *   <tr><td>5</td><td>1 if this side offers memory for large messages; otherwise 0</td></tr>
  *   <tr><td>6, 7</td><td>number of messages that this side has receives for (it has 4 more for
  *       control frames)</td></tr>
  *   <tr><td>8 to 11</td><td>the longest message that this side receives</td></tr>
  *   <tr><td>12, 13</td><td>number of exposures that this side may have at a time</td></tr>
  *   <tr><td>14, 15</td><td>number of exposures that this side lets its peer have at a time</td></tr>
+ *   <tr><td>16 to 19</td><td>the eager limit: the longest message that fits a receive of this
+ *       side</td></tr>
  * </table>
  *
  * <p>A server that refuses gives its reason in the private data of the rejection: "VBCH", then a
@@ -51,15 +53,17 @@
  * <table>
  *   <caption>A frame</caption>
  *   <tr><th>bytes</th><th>content</th></tr>
- *   <tr><td>0</td><td>1 message, 2 credit, 3 keep-alive</td></tr>
+ *   <tr><td>0</td><td>1 message, 2 credit, 3 keep-alive, 4 large message, 5 offer, 6
+ *       written</td></tr>
  *   <tr><td>1</td><td>version, 1</td></tr>
  *   <tr><td>2</td><td>number of notes after the message: 0 to 2</td></tr>
  *   <tr><td>3</td><td>0</td></tr>
  *   <tr><td>4 to 7</td><td>total number of the peer's messages that this side has released; wraps
  *       around</td></tr>
- *   <tr><td>8 to 11</td><td>length of the message; 0 in credit and keep-alive frames</td></tr>
- *   <tr><td>12 to 15</td><td>total number of the peer's control frames (credit, keep-alive) that this
- *       side has taken; wraps around</td></tr>
+ *   <tr><td>8 to 11</td><td>length of the message; 16 in an offer; 0 in credit, keep-alive and
+ *       written frames</td></tr>
+ *   <tr><td>12 to 15</td><td>total number of the peer's control frames (credit, keep-alive, offer)
+ *       that this side has taken; wraps around</td></tr>
  * </table>
  *
  * <p>Let N be the number of messages that the peer has receives for. A side may send a message
@@ -69,7 +73,28 @@
  * that has received nothing for some time sends a keep-alive, and the peer answers with the next
  * frame that it sends. That is a credit frame at once, unless its credit does not allow one.
  *
- * <p>A receive therefore has room for 32 bytes more than the longest message.
+ * <p>A receive therefore has room for 32 bytes more than the eager limit. The lower of the limits
+ * of both sides holds.
+ *
+ * <h2>Large messages on the wire</h2>
+ *
+ * <p>A message above the eager limit takes four steps:
+ *
+ * <ol>
+ *   <li>The sender announces it with a frame of kind 4, which contains only the length. It counts
+ *       as the message: the receiver reports it as released when the program has released the
+ *       message.
+ *   <li>When the receiver has memory for it, it binds a memory window and sends an offer, a control
+ *       frame: after the header the address in 8 bytes, the key in 4, and 4 of 0. Offers have the
+ *       order of the announcements.
+ *   <li>The sender writes the message to that address, in one or more writes.
+ *   <li>The sender sends a frame of kind 6, which invalidates the key. It counts neither as a
+ *       message nor as a control frame: it uses the receive of the announcement, which was posted
+ *       again before the offer.
+ * </ol>
+ *
+ * <p>From the announcement to the last frame of a large message, no other messages are sent, except
+ * announcements: so all messages arrive in order.
  *
  * <h2>Remote memory on the wire</h2>
  *
@@ -90,8 +115,8 @@
  *       never more keys exposed, or asked back and not yet answered, than the private data of both
  *       sides allow.
  *   <li>A message that is sent with send-and-invalidate takes an exposed key back; the completion
- *       of the receive names the key. No other frame may invalidate. Only a key that is exposed may
- *       be invalidated, and only once.
+ *       of the receive names the key. No other frame may invalidate it. Only a key that is exposed
+ *       may be invalidated, and only once.
  *   <li><b>Asked back:</b> the sender asks the peer to stop using this key. The peer answers with
  *       <b>given back</b>, after the last request that names the key, and with a read fence if
  *       reads by the key are outstanding. It answers even if it has just taken the key back itself.

@@ -99,8 +99,10 @@ class HostilePeerTest {
     void whatAPeerClaimsCostsNoMemory() {
         try (OneThread two = OneThread.open();
                 MessageChannel channel = new MessageChannel(two.poller, OneThread.SMALL, null)) {
-            Handshake modest = new Handshake(1000, 4, 0, 0);
-            Handshake claims = new Handshake(Integer.MAX_VALUE, 65_535, 65_535, 65_535);
+            Handshake modest = new Handshake(1000, 4, 0, 0, 1000, false);
+            Handshake claims =
+                    new Handshake(
+                            Integer.MAX_VALUE, 65_535, 65_535, 65_535, Integer.MAX_VALUE, true);
             try (MessageChannel other = new MessageChannel(two.poller, OneThread.SMALL, null)) {
                 other.agree(modest); // loads what there is to load
                 other.established();

@@ -42,6 +42,7 @@ class LedgerTest {
     private static final MessagingOptions OPTIONS =
             MessagingOptions.DEFAULTS
                     .withMaxMessage(MOST_BYTES)
+                    .withEagerLimit(MOST_BYTES / 2) // the others are large ones
                     .withOutstanding(8)
                     .withReceives(8)
                     .withTimeout(Duration.ofSeconds(3))

@@ -214,7 +214,7 @@ class MessageChannelEndTest {
                 MessageChannel receiver = new MessageChannel(two.pollerOfB, SMALL, null)) {
             sender.agree(receiver.handshake());
             sender.established();
-            receiver.agree(new Handshake(10, 4, 0, 0)); // what it believes of the sender
+            receiver.agree(new Handshake(10, 4, 0, 0, 10, false)); // what it believes of the sender
             receiver.established();
             sender.pair.connect(receiver.pair.address());
             receiver.pair.connect(sender.pair.address());

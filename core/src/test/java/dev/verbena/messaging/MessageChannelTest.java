@@ -423,7 +423,8 @@ class MessageChannelTest {
             Message message = two.b.inbox.message(0);
             two.b.lock.lock();
             try {
-                two.b.inbox.arrived(message, 1, false); // wakes the first
+                message.arrived(1);
+                two.b.inbox.waits(message); // wakes the first
                 threads.getFirst().interrupt();
             } finally {
                 two.b.lock.unlock();

@@ -20,6 +20,7 @@ class MessagingOptionsTest {
     private static final MessagingOptions FITTING =
             MessagingOptions.DEFAULTS
                     .withMaxMessage(LONGEST)
+                    .withEagerLimit(LONGEST + 1)
                     .withOutstanding(1)
                     .withReceives(1)
                     .withExposures(1);

@@ -27,7 +27,7 @@ class NotesTest {
         notes.write(frame, Frame.HEADER_BYTES);
         List<String> written = new ArrayList<>();
         for (int i = 0; i < notes.inNextFrame(); i++) {
-            long note = Frame.note(frame, 0, i);
+            long note = Frame.note(frame, Frame.MESSAGE, 0, i);
             written.add(note((int) note, (int) (note >>> Integer.SIZE)));
         }
         return written;

@@ -67,13 +67,50 @@ public final class Buffers {
         if (!add(region.memory(), region.start() + offset, length, region.localKey())) {
             return false;
         }
-        Domain of = region.domain();
         writable &= region.writable();
+        addDomain(region.domain());
+        return true;
+    }
+
+    private void addDomain(@Nullable Domain of) {
         if (domain == null) {
             domain = of;
         }
         severalDomains |= domain != of;
         onlyDomain = registered && !severalDomains ? domain : null;
+    }
+
+    /**
+     * Adds a part of another list, whose bytes are counted through its buffers.
+     *
+     * @param offset the first byte; the caller has checked the range
+     * @return false when an arena is closed; some of the part may have been added then
+     * @throws IndexOutOfBoundsException when the list is full
+     */
+    public boolean add(Buffers other, long offset, long length) {
+        long skip = offset;
+        long left = length;
+        for (int i = 0; left > 0; i++) {
+            long here = other.entries.lengthOf(i);
+            long taken = Math.min(here - skip, left);
+            MemorySegment memory = other.memories[i];
+            if (taken <= 0) {
+                skip -= here;
+                continue;
+            }
+            long address = other.entries.addressOf(i) + skip;
+            if (memory == null || !add(memory, address, taken, other.entries.keyOf(i))) {
+                return false;
+            }
+            skip = 0;
+            left -= taken;
+        }
+        registered &= other.registered;
+        writable &= other.writable;
+        severalDomains |= other.severalDomains;
+        if (other.size > 0) {
+            addDomain(other.domain);
+        }
         return true;
     }
 
@@ -142,9 +179,21 @@ public final class Buffers {
         return copied == TOO_MANY ? PostResult.TOO_MANY_INLINE_BYTES : PostResult.UNREADABLE;
     }
 
-    /** Whether all buffers are registered in this domain. */
-    boolean isOnlyOf(Domain one) {
-        return onlyDomain == one;
+    /**
+     * Checks the buffers of a request whose bytes the device reads or writes.
+     *
+     * @param count the {@link #size}, as the caller has read it
+     */
+    public PostResult check(Domain one, int count) {
+        if (onlyDomain != one) {
+            if (!registered) {
+                return PostResult.NOT_REGISTERED;
+            }
+            if (!isOf(one)) {
+                return PostResult.OTHER_DOMAIN;
+            }
+        }
+        return alive(count) ? PostResult.ACCEPTED : PostResult.ARENA_CLOSED;
     }
 
     /** Whether its regions, if there are any, are all of this domain. */

@@ -60,16 +60,9 @@ public record SendRules(
             if (count > maxBuffers) {
                 return PostResult.TOO_MANY_BUFFERS;
             }
-            if (!buffers.isOnlyOf(domain)) {
-                if (!buffers.registered()) {
-                    return PostResult.NOT_REGISTERED;
-                }
-                if (!buffers.isOf(domain)) {
-                    return PostResult.OTHER_DOMAIN;
-                }
-            }
-            if (!buffers.alive(count)) {
-                return PostResult.ARENA_CLOSED;
+            PostResult result = buffers.check(domain, count);
+            if (!result.isAccepted()) {
+                return result;
             }
         }
         // Compared first: the switch would read a table.

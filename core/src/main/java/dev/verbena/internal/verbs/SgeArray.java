@@ -69,6 +69,12 @@ public final class SgeArray {
         return LENGTH_IS_LOWER ? both & 0xFFFF_FFFFL : both >>> Integer.SIZE;
     }
 
+    /** The local key in an entry. */
+    public int keyOf(int index) {
+        long both = index == 0 ? firstLengthAndKey : Native.getLong(entry(index), LENGTH_AND_KEY);
+        return (int) (LENGTH_IS_LOWER ? both >>> Integer.SIZE : both);
+    }
+
     private long entry(int index) {
         return address + IbvSge.SIZE * Objects.checkIndex(index, capacity);
     }

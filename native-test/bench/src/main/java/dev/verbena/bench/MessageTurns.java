@@ -11,14 +11,14 @@ import java.nio.channels.SocketChannel;
 import java.util.function.LongSupplier;
 
 /**
- * Processor time of a message of 64 bytes, both ends in one thread: the methods of {@link Messages}
- * on the stand-in for libibverbs, and NIO over a TCP connection on the loopback interface. Prints
- * one line for each round. NIO has the cheapest form there is: direct buffers, no selector, and a
- * read that always finds the message.
+ * Processor time of a message, of 64 bytes or {@code --bytes}, both ends in one thread: the methods
+ * of {@link Messages} on the stand-in for libibverbs, and NIO over a TCP connection on the loopback
+ * interface. Prints one line for each round. NIO has the cheapest form there is: direct buffers, no
+ * selector, and a read that always finds the message.
  */
 public final class MessageTurns {
     private static final int BYTES = 64;
-    private static final int BATCH = 1000;
+    private static final int MOST_BATCH = 1000;
     private static final int WARM_UPS = 2;
 
     private MessageTurns() {}
@@ -26,60 +26,69 @@ public final class MessageTurns {
     /**
      * Measures one of them.
      *
-     * @param arguments {@code channel|queue-pair|tcp}, and options
+     * @param arguments {@code channel|registered|queue-pair|tcp}, and options
      * @throws IOException when the TCP connection fails
      */
     public static void main(String[] arguments) throws IOException {
         Options options =
                 new Options(
-                        "MessageTurns channel|queue-pair|tcp [--ms N] [--rounds N]",
+                        "MessageTurns channel|registered|queue-pair|tcp [--ms N] [--rounds N] [--bytes N]",
                         1,
                         arguments,
                         "--ms",
-                        "--rounds");
+                        "--rounds",
+                        "--bytes");
+        int bytes = options.number("--bytes", BYTES);
         String what = options.argument(0);
         int rounds = options.number("--rounds", 2);
         long nanos = options.number("--ms", 150) * 1_000_000L;
         switch (what) {
             case "tcp" -> {
-                try (Tcp tcp = new Tcp()) {
-                    measure(what, tcp::message, rounds, nanos);
+                try (Tcp tcp = new Tcp(bytes)) {
+                    measure(what, tcp::message, bytes, rounds, nanos);
                 }
             }
-            case "channel", "queue-pair" -> {
+            case "channel", "registered", "queue-pair" -> {
                 Messages messages = new Messages();
+                messages.bytes = bytes;
                 messages.open();
                 LongSupplier one =
-                        what.equals("channel") ? messages::throughAChannel : messages::byHand;
-                measure(what, one, rounds, nanos);
+                        switch (what) {
+                            case "channel" -> messages::throughAChannel;
+                            case "registered" -> messages::fromRegisteredMemory;
+                            default -> messages::byHand;
+                        };
+                measure(what, one, bytes, rounds, nanos);
                 messages.close();
             }
             default -> throw new IllegalArgumentException("There is no " + what);
         }
     }
 
-    private static void measure(String what, LongSupplier message, int rounds, long nanos) {
+    private static void measure(
+            String what, LongSupplier message, int bytes, int rounds, long nanos) {
         for (int round = -WARM_UPS; round < rounds; round++) {
-            double each = round(message, round < 0 ? 4 * nanos : nanos);
+            double each = round(message, bytes, round < 0 ? 4 * nanos : nanos);
             if (round >= 0) {
                 Results.print("message", what, each, "ns");
             }
         }
     }
 
-    private static double round(LongSupplier message, long nanos) {
-        long bytes = 0;
+    private static double round(LongSupplier message, int bytes, long nanos) {
+        int batch = Math.max(1, MOST_BATCH * BYTES / bytes);
+        long sum = 0;
         long times = 0;
         long start = ThreadClock.nanos();
         long end;
         do {
-            for (int i = 0; i < BATCH; i++) {
-                bytes += message.getAsLong();
+            for (int i = 0; i < batch; i++) {
+                sum += message.getAsLong();
             }
-            times += BATCH;
+            times += batch;
             end = ThreadClock.nanos();
         } while (end - start < nanos);
-        if (bytes == 0) {
+        if (sum == 0) {
             throw new IllegalStateException("no message arrived");
         }
         return (double) (end - start) / times;
@@ -89,10 +98,12 @@ public final class MessageTurns {
     private static final class Tcp implements AutoCloseable {
         private final SocketChannel sender;
         private final SocketChannel receiver;
-        private final ByteBuffer sent = ByteBuffer.allocateDirect(BYTES);
-        private final ByteBuffer received = ByteBuffer.allocateDirect(BYTES);
+        private final ByteBuffer sent;
+        private final ByteBuffer received;
 
-        Tcp() throws IOException {
+        Tcp(int bytes) throws IOException {
+            sent = ByteBuffer.allocateDirect(bytes);
+            received = ByteBuffer.allocateDirect(bytes);
             try (ServerSocketChannel server = ServerSocketChannel.open()) {
                 server.bind(new InetSocketAddress(InetAddress.getLoopbackAddress(), 0));
                 sender = SocketChannel.open(server.getLocalAddress());
@@ -104,15 +115,15 @@ public final class MessageTurns {
             }
         }
 
-        /** A write, and reads until the message is there. */
+        /** Writes, and reads until the message is there. */
         long message() {
             try {
                 sent.clear();
-                while (sent.hasRemaining()) {
-                    int ignored = sender.write(sent);
-                }
                 received.clear();
                 while (received.hasRemaining()) {
+                    if (sent.hasRemaining()) {
+                        int ignored = sender.write(sent);
+                    }
                     if (receiver.read(received) < 0) {
                         throw new IllegalStateException("The connection has ended");
                     }

@@ -1,0 +1,113 @@
+package dev.verbena.messaging;
+
+import dev.verbena.Access;
+import dev.verbena.MemoryRegion;
+import dev.verbena.ProtectionDomain;
+import dev.verbena.VerbenaException;
+
+import org.jspecify.annotations.Nullable;
+
+import java.util.ArrayDeque;
+
+/**
+ * The registered memory of a {@link Poller} for large messages: blocks of some sizes, which are
+ * kept for the next message of that size until nobody has taken them for some seconds. Of several
+ * blocks, that which was given back last is taken first. May be used from any thread.
+ */
+final class LargeMemory implements AutoCloseable {
+    private static final int KEPT_TICKS = 50;
+    private static final int SMALLEST_SHIFT = 12;
+    private static final int STEPS = 4; // sizes from one power of two to the next
+    private static final int STEP_SHIFT = Integer.numberOfTrailingZeros(STEPS);
+    private static final int SIZES = (Integer.SIZE - SMALLEST_SHIFT) * STEPS;
+
+    /** Memory for one message. */
+    static final class Block {
+        final MemoryRegion region;
+        final int size; // which of the sizes
+        private int givenBack; // the tick
+
+        Block(MemoryRegion region, int size) {
+            this.region = region;
+            this.size = size;
+        }
+    }
+
+    private final ProtectionDomain domain;
+    private final @Nullable ArrayDeque<Block>[] free; // by size, the last one given back first
+    private int tick;
+    private boolean closed;
+
+    @SuppressWarnings({"unchecked", "rawtypes"}) // an array of a generic type
+    LargeMemory(ProtectionDomain domain) {
+        this.domain = domain;
+        this.free = new ArrayDeque[SIZES];
+    }
+
+    /** The number of the smallest size with room for so many bytes. */
+    static int sizeOf(int bytes) {
+        int most = Math.max(bytes, (1 << SMALLEST_SHIFT) + 1) - 1;
+        int shift = Integer.SIZE - 1 - Integer.numberOfLeadingZeros(most);
+        int step = most >>> shift - STEP_SHIFT; // STEPS to 2 * STEPS - 1
+        return (shift - SMALLEST_SHIFT) * STEPS + step + 1 - STEPS;
+    }
+
+    /** How many bytes a size has. */
+    static long bytesOf(int size) {
+        return (long) (STEPS + size % STEPS) << size / STEPS + SMALLEST_SHIFT - STEP_SHIFT;
+    }
+
+    /**
+     * Takes memory for a message.
+     *
+     * @throws VerbenaException as {@link ProtectionDomain#allocate} does
+     */
+    Block take(int bytes) {
+        int size = sizeOf(bytes);
+        synchronized (this) {
+            ArrayDeque<Block> kept = free[size];
+            if (kept != null && !kept.isEmpty()) {
+                return kept.pop();
+            }
+        }
+        return new Block(domain.allocate(bytesOf(size), Access.LOCAL_WRITE), size);
+    }
+
+    /** Gives memory back that neither the device nor the program uses any more. */
+    void giveBack(Block block) {
+        synchronized (this) {
+            if (!closed) {
+                block.givenBack = tick;
+                ArrayDeque<Block> kept = free[block.size];
+                if (kept == null) {
+                    kept = new ArrayDeque<>();
+                    free[block.size] = kept;
+                }
+                kept.push(block);
+                return;
+            }
+        }
+        block.region.close();
+    }
+
+    /** At a tick: frees what nobody has taken for some seconds. */
+    synchronized void tick(int now) {
+        tick = now;
+        for (ArrayDeque<Block> kept : free) {
+            while (kept != null && !kept.isEmpty() && now - kept.getLast().givenBack > KEPT_TICKS) {
+                kept.removeLast().region.close();
+            }
+        }
+    }
+
+    /** Frees what is kept; what is taken is freed when it is given back. */
+    @Override
+    public synchronized void close() {
+        closed = true;
+        for (ArrayDeque<Block> kept : free) {
+            while (kept != null && !kept.isEmpty()) {
+                kept.pop().region.close();
+            }
+        }
+    }
+}

@@ -1,0 +1,140 @@
+package dev.verbena.messaging;
+
+import dev.verbena.BufferList;
+
+import org.jspecify.annotations.Nullable;
+
+import java.util.Objects;
+
+/**
+ * The large messages that a {@link MessageChannel} sends: those that fit no receive of the peer's.
+ * Each is announced by a frame. The peer then offers memory, in the order of the announcements; the
+ * message is written there, and a frame that invalidates the offer says so. Guarded by the lock of
+ * the channel.
+ *
+ * <p>The messages are a ring. The counts below say how many of all messages so far have come to
+ * each step.
+ */
+final class LargeSends {
+    /** One message. The object is used for another one after its end. */
+    static final class Large {
+        final BufferList from;
+        LargeMemory.@Nullable Block copy; // of a message from memory that is not registered
+        int length;
+        int written; // bytes
+        long address; // of the offer
+        int token;
+        @Nullable SendCallback callback;
+        @Nullable Object attachment;
+
+        Large(int buffers) {
+            this.from = new BufferList(buffers);
+        }
+    }
+
+    private final int buffers; // of each message, at most
+    private final @Nullable Large[] ring;
+    private long copied; // bytes of messages that have a copy
+    private long announced;
+    private long acknowledged; // the frame that announces it has arrived
+    private long offered;
+    private long written; // the last write was posted
+    private long ended;
+
+    LargeSends(int most, int buffers) {
+        this.buffers = buffers;
+        this.ring = new Large[most];
+    }
+
+    /** The object for the next message; the ring has room for it. */
+    Large next() {
+        int place = (int) (announced % ring.length);
+        Large one = ring[place];
+        if (one == null) {
+            one = new Large(buffers);
+            ring[place] = one;
+        }
+        return one;
+    }
+
+    private Large at(long number) {
+        return Objects.requireNonNull(ring[(int) (number % ring.length)]);
+    }
+
+    /** The message that {@link #next} has returned was announced. */
+    void announced(
+            int length,
+            LargeMemory.@Nullable Block copy,
+            @Nullable SendCallback callback,
+            @Nullable Object attachment) {
+        Large one = next();
+        one.length = length;
+        one.written = 0;
+        one.copy = copy;
+        one.callback = callback;
+        one.attachment = attachment;
+        announced++;
+        copied += copy == null ? 0 : length;
+    }
+
+    /** How many bytes of messages there are copies of. */
+    long copied() {
+        return copied;
+    }
+
+    /** The oldest announcement that had not arrived has. */
+    void acknowledged() {
+        acknowledged++;
+    }
+
+    /**
+     * The peer offers memory.
+     *
+     * @return false when no message waits for it
+     */
+    boolean offered(long address, int token) {
+        if (offered == announced) {
+            return false;
+        }
+        Large one = at(offered++);
+        one.address = address;
+        one.token = token;
+        return true;
+    }
+
+    /** The message that is to be written next; null when the peer's offer for it has not come. */
+    @Nullable Large toWrite() {
+        return written == offered || written == acknowledged ? null : at(written);
+    }
+
+    /** The last write of the message of {@link #toWrite} was posted. */
+    void written() {
+        written++;
+    }
+
+    /** Whether a message was announced, and its last write not posted. */
+    boolean isWaiting() {
+        return written != announced;
+    }
+
+    /** The oldest message has ended. Returns what it was copied to, which is not used any more. */
+    LargeMemory.@Nullable Block ended() {
+        Large one = at(ended++);
+        LargeMemory.Block copy = one.copy;
+        copied -= copy == null ? 0 : one.length;
+        one.copy = null;
+        one.callback = null;
+        one.attachment = null;
+        return copy;
+    }
+
+    /** After the end of the channel: the oldest message whose callback was not called; or null. */
+    @Nullable Large oldestWaiting() {
+        return isWaiting() ? at(written) : null;
+    }
+
+    /** After the end of the channel: whether there are copies to be given back. */
+    boolean hasAny() {
+        return ended != announced;
+    }
+}

@@ -1,0 +1,465 @@
+package dev.verbena.messaging;
+
+import static dev.verbena.messaging.OneThread.text;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.verbena.Access;
+import dev.verbena.BufferList;
+import dev.verbena.BufferPool;
+import dev.verbena.BufferPoolOptions;
+import dev.verbena.MemoryRegion;
+import dev.verbena.OpFlags;
+import dev.verbena.PooledBuffer;
+import dev.verbena.RegisteredArena;
+import dev.verbena.Status;
+
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+
+/** Messages above the eager limit, and messages from registered memory of either kind. */
+@Timeout(60)
+class LargeMessageTest {
+    private static final int EAGER = 1000;
+    private static final MessagingOptions LARGE =
+            OneThread.SMALL.withEagerLimit(EAGER).withMaxMessage(5_000_000);
+
+    private final List<byte[]> got = new ArrayList<>();
+    private final List<Message> kept = new ArrayList<>();
+    private boolean keeps;
+
+    private OneThread open(MessagingOptions options) {
+        return new OneThread(
+                options,
+                (channel, message) -> {
+                    got.add(message.data().toArray(ValueLayout.JAVA_BYTE));
+                    if (keeps) {
+                        kept.add(message.retain());
+                    }
+                });
+    }
+
+    private static byte[] bytes(int length) {
+        byte[] bytes = new byte[length];
+        for (int i = 0; i < length; i++) {
+            bytes[i] = (byte) (i * 31 + i / 251 + length);
+        }
+        return bytes;
+    }
+
+    private static MemorySegment message(int length) {
+        return MemorySegment.ofArray(bytes(length));
+    }
+
+    private void assertGot(int... lengths) {
+        assertThat(got.stream().mapToInt(one -> one.length).toArray()).isEqualTo(lengths);
+        for (byte[] one : got) {
+            assertThat(Arrays.equals(one, bytes(one.length))).as("bytes").isTrue();
+        }
+    }
+
+    @ParameterizedTest
+    @ValueSource(
+            ints = {1, EAGER - 1, EAGER, EAGER + 1, 4096, 65_537, 1 << 20, 3_000_000, 5_000_000})
+    void aMessageOfAnyLengthArrives(int length) {
+        try (OneThread two = open(LARGE)) {
+            for (int i = 0; i < 3; i++) {
+                CompletableFuture<Void> sent = two.a.sendAsync(message(length));
+                two.run();
+                assertThat(sent).isCompleted();
+            }
+            assertGot(length, length, length);
+            assertThat(two.a.counters().bytesSent()).isEqualTo(3L * length);
+            assertThat(two.b.counters().bytesReceived()).isEqualTo(3L * length);
+            assertThat(two.a.credit()).isEqualTo(3); // one is not reported yet
+        }
+    }
+
+    @Test
+    void messagesOfAllLengthsArriveInOrder() {
+        try (OneThread two = open(LARGE)) {
+            List<CompletableFuture<Void>> sent = new ArrayList<>();
+            int[] lengths = {10, 2000, 20, 30, 70_000, 3000, 40, 2_500_000, 50, 60, 1001, 1000};
+            for (int length : lengths) {
+                sent.add(two.a.sendAsync(message(length)));
+            }
+            two.run();
+            assertGot(lengths);
+            assertThat(sent).allMatch(CompletableFuture::isDone);
+        }
+    }
+
+    /** What is in registered memory leaves from there, in as many buffers as it has. */
+    @ParameterizedTest
+    @ValueSource(ints = {3, 300, EAGER, EAGER + 1, 100_000})
+    void registeredMemoryIsSentWithoutACopy(int length) {
+        try (OneThread two = open(LARGE);
+                MemoryRegion region = two.poller.domain().allocate(length, Access.LOCAL_WRITE)) {
+            region.memory().copyFrom(message(length));
+            int first = length / 3;
+            BufferList list = new BufferList(3);
+            list.add(region, 0, first).add(region, first, 1);
+            list.add(region, first + 1, length - first - 1);
+            assertThat(two.a.trySend(list, two.logged(), "sent")).isEqualTo(Status.SUCCESS);
+            list.clear(); // it may be used anew at once
+            two.run();
+            assertGot(length);
+            assertThat(two.log).containsExactly("sent SUCCESS");
+        }
+    }
+
+    @Test
+    void pooledBuffersAndArenasAreRegisteredMemory() throws Exception {
+        try (OneThread two = open(LARGE);
+                BufferPool pool =
+                        two.poller.domain().createBufferPool(BufferPoolOptions.of(2, 5000));
+                RegisteredArena arena = two.poller.domain().createArena()) {
+            PooledBuffer buffer = pool.take(OneThread.LONG);
+            buffer.memory().copyFrom(message(5000));
+            buffer.memory().asSlice(0, 500).copyFrom(message(500));
+            CompletableFuture<Void> sent = two.a.sendAsync(buffer.buffers(0, 500));
+            two.run();
+            assertThat(sent).isCompleted();
+            buffer.memory().copyFrom(message(5000));
+            sent = two.a.sendAsync(buffer.buffers());
+            two.run();
+            assertThat(sent).isCompleted();
+            buffer.giveBack();
+            MemorySegment segment = arena.allocate(3000).copyFrom(message(3000));
+            sent = two.a.sendAsync(new BufferList(1, arena).add(segment));
+            two.run();
+            assertThat(sent).isCompleted();
+            assertGot(500, 5000, 3000);
+        }
+    }
+
+    /** With notes on keys behind it. */
+    @Test
+    void aMessageFromRegisteredMemoryCarriesNotes() {
+        try (OneThread two = open(LARGE)) {
+            two.region.memory().asSlice(0, 300).copyFrom(message(300));
+            Exposure exposure = two.expose(OneThread.WRITE, OneThread.LONG);
+            two.a.trySend(new BufferList(1).add(two.region, 0, 300), null, null).orThrow();
+            two.run();
+            two.b
+                    .peerMemory()
+                    .trySendAndInvalidate(text("back"), 0, 4, exposure.remoteMemory(), null, null)
+                    .orThrow();
+            two.run();
+            assertGot(300);
+            assertThat(two.log).containsExactly("SUCCESS back");
+        }
+    }
+
+    @Test
+    void memoryThatCannotBeSentIsRefusedWithoutEffect() {
+        try (OneThread two = open(LARGE)) {
+            BufferList foreign = new BufferList(1).add(two.other, 0, 100);
+            assertThat(two.a.trySend(foreign, null, null)).isEqualTo(Status.INVALID_PARAMETER_MIX);
+            BufferList seven = new BufferList(7);
+            for (int i = 0; i < 7; i++) {
+                seven.add(two.region, i, 1);
+            }
+            assertThat(two.a.trySend(seven, null, null)).isEqualTo(Status.INVALID_PARAMETER);
+            MemorySegment plain = java.lang.foreign.Arena.ofAuto().allocate(10);
+            BufferList unregistered = new BufferList(1).addUnregistered(plain);
+            assertThat(two.a.trySend(unregistered, null, null)).isEqualTo(Status.ACCESS_VIOLATION);
+            assertThat(two.a.sendAsync(unregistered))
+                    .failsWithin(Duration.ZERO)
+                    .withThrowableThat()
+                    .havingCause()
+                    .withMessageContaining("not registered");
+            assertThatThrownBy(() -> two.a.trySend(message(5_000_001)))
+                    .isInstanceOf(IllegalArgumentException.class)
+                    .hasMessageContaining("longer than the 5,000,000");
+            two.run();
+            assertThat(two.a.isOpen()).isTrue();
+            two.a.trySend(message(2000)).orThrow();
+            two.run();
+            assertGot(2000);
+        }
+    }
+
+    /** An answer has to fit a receive: it invalidates already. */
+    @Test
+    void aMessageThatTakesMemoryBackIsNotLarge() {
+        try (OneThread two = open(LARGE)) {
+            var remote = two.announce(two.expose(OneThread.WRITE, OneThread.LONG));
+            assertThatThrownBy(
+                            () ->
+                                    two.b
+                                            .peerMemory()
+                                            .trySendAndInvalidate(
+                                                    message(EAGER + 1),
+                                                    0,
+                                                    EAGER + 1,
+                                                    remote,
+                                                    null,
+                                                    null))
+                    .isInstanceOf(IllegalArgumentException.class)
+                    .hasMessageContaining("withEagerLimit");
+        }
+    }
+
+    private void releaseKept() {
+        keeps = false;
+        kept.forEach(Message::release); // a second time does nothing
+    }
+
+    // ---- limits
+
+    /** The credit is the same as for other messages. */
+    @Test
+    void theReceiverIsNotOutrun() {
+        keeps = true;
+        try (OneThread two = open(LARGE)) {
+            List<CompletableFuture<Void>> sent = new ArrayList<>();
+            for (int i = 0; i < 10; i++) {
+                sent.add(two.a.sendAsync(message(2000 + i)));
+            }
+            two.run();
+            assertGot(2000, 2001, 2002, 2003);
+            kept.removeFirst().release();
+            kept.removeFirst().release();
+            two.run();
+            assertThat(got).hasSize(6);
+            releaseKept();
+            two.run();
+            assertThat(got).hasSize(10);
+            assertThat(sent).allMatch(CompletableFuture::isDone);
+        }
+    }
+
+    /** No more memory than the limit, whatever the credit is. */
+    @Test
+    void memoryForWhatComesIsLimited() {
+        keeps = true;
+        try (OneThread two = open(LARGE.withMaxMessage(100_000).withLargeMemory(250_000))) {
+            for (int i = 0; i < 4; i++) {
+                var _ = two.a.sendAsync(message(100_000));
+                two.run();
+            }
+            assertThat(got).hasSize(2);
+            two.pass(Duration.ofSeconds(60)); // it is no matter of deadlines
+            assertThat(two.a.isOpen()).isTrue();
+            kept.removeFirst().release();
+            two.run();
+            assertThat(got).hasSize(3);
+            kept.removeFirst().release();
+            two.run();
+            assertGot(100_000, 100_000, 100_000, 100_000);
+            releaseKept();
+        }
+    }
+
+    @Test
+    void copiesAreLimited() {
+        keeps = true;
+        try (OneThread two = open(LARGE.withMaxMessage(100_000).withLargeMemory(250_000))) {
+            for (int i = 0; i < 2; i++) {
+                assertThat(two.a.trySend(message(100_000))).isEqualTo(Status.SUCCESS);
+            }
+            assertThat(two.a.trySend(message(100_000))).isEqualTo(Status.NO_MORE_ENTRIES);
+            assertThat(two.a.trySend(message(500)))
+                    .as("it would overtake")
+                    .isEqualTo(Status.NO_MORE_ENTRIES);
+            CompletableFuture<Void> third = two.a.sendAsync(message(100_000));
+            CompletableFuture<Void> fourth = two.a.sendAsync(message(500));
+            two.run();
+            assertThat(got).hasSize(2);
+            assertThat(third).isNotDone();
+            releaseKept();
+            two.run();
+            assertThat(third).isCompleted();
+            assertThat(fourth).isCompleted();
+            assertGot(100_000, 100_000, 100_000, 500);
+            releaseKept();
+        }
+    }
+
+    /** Memory is used again, and freed when nobody has used it for some seconds. */
+    @Test
+    void memoryIsKeptForAMoment() {
+        try (OneThread two = open(LARGE)) {
+            for (int i = 0; i < 20; i++) {
+                two.a.trySend(message(100_000)).orThrow();
+                two.run();
+            }
+            int regions = two.device.objects();
+            two.a.trySend(message(100_000)).orThrow();
+            two.run();
+            assertThat(two.device.objects()).isEqualTo(regions);
+            two.pass(Duration.ofSeconds(7), Duration.ofMillis(100));
+            assertThat(two.device.objects()).isLessThan(regions);
+            two.a.trySend(message(100_000)).orThrow();
+            two.run();
+            assertThat(got).hasSize(22);
+        }
+    }
+
+    // ---- the end
+
+    /** A close waits for what was accepted. */
+    @Test
+    void aCloseWaitsForLargeMessages() {
+        keeps = true;
+        try (OneThread two = open(LARGE.withMaxMessage(100_000).withLargeMemory(0))) {
+            MemoryRegion region = two.poller.domain().allocate(100_000, Access.LOCAL_WRITE);
+            region.memory().copyFrom(message(100_000));
+            for (int i = 0; i < 2; i++) {
+                two.a.trySend(BufferList.of(region), two.logged(), "message " + i).orThrow();
+            }
+            two.run();
+            assertThat(got).hasSize(1);
+            two.a.beginClose();
+            two.run();
+            assertThat(two.a.trySend(message(1))).isEqualTo(Status.CONNECTION_INVALID);
+            assertThat(two.a.isOpen()).as("it waits").isTrue();
+            kept.removeFirst().release();
+            two.run();
+            assertThat(got).hasSize(2);
+            assertThat(two.log).containsExactly("message 0 SUCCESS", "message 1 SUCCESS");
+            assertThat(two.a.isOpen()).isFalse();
+            region.close();
+            releaseKept();
+        }
+    }
+
+    /** But not for ever. */
+    @Test
+    void aCloseWaitsForHalfOfTheTimeout() {
+        keeps = true;
+        try (OneThread two = open(LARGE.withMaxMessage(100_000).withLargeMemory(0))) {
+            for (int i = 0; i < 2; i++) {
+                var _ = two.a.sendAsync(message(100_000));
+                two.run();
+            }
+            two.a.beginClose();
+            two.pass(Duration.ofSeconds(4));
+            assertThat(two.a.isOpen()).isTrue();
+            two.pass(Duration.ofSeconds(2));
+            assertThat(two.a.isOpen()).isFalse();
+            assertThat(got).hasSize(1);
+            releaseKept();
+        }
+    }
+
+    @ParameterizedTest
+    @ValueSource(booleans = {false, true})
+    void theEndIsReportedToAll(boolean ofReceiver) {
+        keeps = true;
+        try (OneThread two = open(LARGE.withMaxMessage(100_000).withLargeMemory(0))) {
+            CompletableFuture<Void> first = two.a.sendAsync(message(100_000));
+            two.run();
+            MemoryRegion region = two.poller.domain().allocate(100_000, Access.LOCAL_WRITE);
+            two.a.trySend(BufferList.of(region), two.logged(), "second").orThrow();
+            CompletableFuture<Void> third = two.a.sendAsync(message(70_000));
+            CompletableFuture<Void> behind = two.a.sendAsync(message(7));
+            two.run();
+            assertThat(first).isCompleted();
+            assertThat(third).isNotDone();
+            (ofReceiver ? two.b : two.a).fail(Status.INTERNAL_ERROR, "of a test", null);
+            two.run();
+            two.a.fail(Status.INTERNAL_ERROR, "of a test", null);
+            two.run();
+            assertThat(two.log).containsExactly("second INTERNAL_ERROR");
+            assertThat(third).isCompletedExceptionally();
+            assertThat(behind).isDone();
+            assertThat(got).hasSize(1);
+            assertThat(two.a.closed()).isDone();
+            region.close();
+            byte[] still = kept.getFirst().data().toArray(ValueLayout.JAVA_BYTE);
+            assertThat(Arrays.equals(still, bytes(100_000))).as("what was kept").isTrue();
+            kept.getFirst().release();
+        }
+    }
+
+    /** The memory of a message that was kept outlives even the poller. */
+    @Test
+    void whatIsKeptOutlivesThePoller() {
+        keeps = true;
+        try (OneThread two = open(LARGE)) {
+            two.a.trySend(message(100_000)).orThrow();
+            two.run();
+            two.poller.close();
+            two.pollerOfB.close();
+            byte[] still = kept.getFirst().data().toArray(ValueLayout.JAVA_BYTE);
+            assertThat(Arrays.equals(still, bytes(100_000))).isTrue();
+            kept.getFirst().release();
+        }
+    }
+
+    // ---- peers that lie
+
+    private static void sendFrame(OneThread two, byte kind, int length, long address, int token) {
+        two.hangs = true; // the channel B does not know of it
+        MemorySegment memory = two.other.memory();
+        memory.fill((byte) 0);
+        Frame.write(memory, 0, kind, new Credits(1), length, 0);
+        int bytes = Frame.HEADER_BYTES;
+        if (kind == Frame.OFFER) {
+            Frame.writeOffer(memory.asSlice(bytes), address, token);
+            bytes += Frame.OFFER_BYTES;
+        }
+        BufferList list = new BufferList(1).add(two.other, 0, bytes);
+        two.b.pair.send(0, list, OpFlags.SILENT_SUCCESS).orThrow();
+        two.run();
+    }
+
+    @Test
+    void whoAnnouncesMoreThanItHasCreditForLosesItsChannel() {
+        try (OneThread two = open(LARGE.withMaxMessage(100_000).withLargeMemory(0))) {
+            for (int i = 0; i < 4; i++) {
+                sendFrame(two, Frame.LARGE, 100_000, 0, 0);
+                assertThat(two.a.isOpen()).isTrue();
+            }
+            sendFrame(two, Frame.LARGE, 100_000, 0, 0);
+            assertThat(two.a.closeReason()).hasMessageContaining("without a credit");
+        }
+    }
+
+    @Test
+    void whoAnnouncesMoreThanTheLongestMessageLosesItsChannel() {
+        try (OneThread two = open(LARGE)) {
+            sendFrame(two, Frame.LARGE, 5_000_001, 0, 0);
+            assertThat(two.a.closeReason()).hasMessageContaining("longer than the 5,000,000");
+        }
+    }
+
+    @Test
+    void whoOffersMemoryForNoMessageLosesItsChannel() {
+        try (OneThread two = open(LARGE)) {
+            sendFrame(two, Frame.OFFER, Frame.OFFER_BYTES, 4711, 42);
+            assertThat(two.a.closeReason()).hasMessageContaining("for no message");
+        }
+    }
+
+    @Test
+    void whoKeepsTheMemoryLosesItsChannel() {
+        try (OneThread two = open(LARGE)) {
+            sendFrame(two, Frame.LARGE, 2000, 0, 0);
+            sendFrame(two, Frame.WRITTEN, 0, 0, 0);
+            assertThat(two.a.closeReason()).hasMessageContaining("kept the memory");
+        }
+    }
+
+    /** A channel without large messages takes none. */
+    @Test
+    void whoAnnouncesToAChannelWithoutLargeMessagesLosesItsChannel() {
+        try (OneThread two = OneThread.open()) {
+            sendFrame(two, Frame.LARGE, 1000, 0, 0);
+            assertThat(two.a.closeReason()).hasMessageContaining("without a credit");
+        }
+    }
+}
