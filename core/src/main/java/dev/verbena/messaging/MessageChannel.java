@@ -130,7 +130,7 @@ public final class MessageChannel extends PolledConnection<SendCallback> {
     /**
      * Connects to a {@link MessageServer}, and waits for it.
      *
-     * @param poller what polls for the channel
+     * @param pollers what polls for the channel, which belongs to {@link Pollers#next}
      * @param server the address that the server listens on
      * @param options how the channel is made; {@link MessagingOptions#withConnection} has the
      *     deadline
@@ -144,15 +144,15 @@ public final class MessageChannel extends PolledConnection<SendCallback> {
      */
     @CheckReturnValue
     public static MessageChannel connect(
-            Poller poller,
+            Pollers pollers,
             InetSocketAddress server,
             MessagingOptions options,
             @Nullable MessageHandler handler) {
-        Arguments.notNull(poller, "poller");
+        Arguments.notNull(pollers, "pollers");
         Arguments.notNull(server, "server");
         Arguments.notNull(options, "options");
-        poller.checkMayWait();
-        MessageChannel channel = new MessageChannel(poller, options, handler);
+        pollers.all().forEach(Poller::checkMayWait);
+        MessageChannel channel = new MessageChannel(pollers.next(), options, handler);
         try {
             channel.connectAndWait(
                     server,

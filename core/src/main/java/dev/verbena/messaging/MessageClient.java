@@ -100,7 +100,7 @@ public final class MessageClient implements AutoCloseable {
     /**
      * Starts to connect, and returns at once: whether it succeeds, {@link #channel} says.
      *
-     * @param poller what polls for the channels
+     * @param pollers what polls for the channels: all of a client belong to one poller
      * @param server the address that the server listens on
      * @param options how each channel is made; the deadline of its connection is that of an attempt
      * @param reconnect when to connect again
@@ -112,17 +112,23 @@ public final class MessageClient implements AutoCloseable {
      */
     @CheckReturnValue
     public static MessageClient start(
-            Poller poller,
+            Pollers pollers,
             InetSocketAddress server,
             MessagingOptions options,
             ReconnectOptions reconnect,
             @Nullable MessageHandler handler,
             Consumer<MessageChannel> opened) {
         Arguments.notNull(options, "options");
-        options.checkFits(Arguments.notNull(poller, "poller").adapter());
+        options.checkFits(Arguments.notNull(pollers, "pollers").adapter());
         MessageClient client =
                 new MessageClient(
-                        poller, server, options, reconnect, handler, opened, Surroundings.real());
+                        pollers.next(),
+                        server,
+                        options,
+                        reconnect,
+                        handler,
+                        opened,
+                        Surroundings.real());
         client.begin();
         return client;
     }

@@ -31,7 +31,7 @@ import java.util.function.Consumer;
 public final class MessageServer implements AutoCloseable {
     private static final String STOPS = "the server stops";
 
-    private final Poller poller;
+    private final Pollers pollers;
     private final MessagingOptions options;
     private final int most;
     private final @Nullable MessageHandler handler;
@@ -43,13 +43,13 @@ public final class MessageServer implements AutoCloseable {
     private volatile boolean stopping;
 
     private MessageServer(
-            Poller poller,
+            Pollers pollers,
             InetSocketAddress address,
             MessagingOptions options,
             int most,
             @Nullable MessageHandler handler,
             Consumer<MessageChannel> opened) {
-        Arguments.notNull(poller, "poller");
+        Arguments.notNull(pollers, "pollers");
         Arguments.notNull(address, "address");
         Arguments.notNull(options, "options");
         Arguments.notNull(opened, "opened");
@@ -57,25 +57,26 @@ public final class MessageServer implements AutoCloseable {
             throw new IllegalArgumentException(
                     "A server has 1 or more channels at a time, not " + most);
         }
-        options.checkFits(poller.adapter());
-        this.poller = poller;
+        options.checkFits(pollers.adapter());
+        this.pollers = pollers;
         this.options = options;
         this.most = most;
         this.handler = handler;
         this.opened = opened;
-        this.listener = poller.adapter().listen(address, 0, this::request);
+        this.listener = pollers.adapter().listen(address, 0, this::request);
     }
 
     /**
      * Listens for channels.
      *
-     * @param poller what polls for them
+     * @param pollers what polls for them: each channel belongs to {@link Pollers#next}
      * @param address an address of the device; port 0 lets the kernel choose
      * @param options how each channel is made
      * @param most how many channels may be open at a time, at least 1
      * @param handler receives the messages of all; null for {@link MessageChannel#receive}. It may
      *     get a channel's first messages before {@code opened} gets the channel
-     * @param opened is given each channel once it stands, on the polling thread; must not block
+     * @param opened is given each channel once it stands, on the thread of its poller; must not
+     *     block
      * @return the server, to be closed by the caller
      * @throws VerbenaException as {@link dev.verbena.Adapter#listen} does; a {@link
      *     MessagingException} with INVALID_PARAMETER when the options have longer messages than the
@@ -83,13 +84,13 @@ public final class MessageServer implements AutoCloseable {
      */
     @CheckReturnValue
     public static MessageServer listen(
-            Poller poller,
+            Pollers pollers,
             InetSocketAddress address,
             MessagingOptions options,
             int most,
             @Nullable MessageHandler handler,
             Consumer<MessageChannel> opened) {
-        return new MessageServer(poller, address, options, most, handler, opened);
+        return new MessageServer(pollers, address, options, most, handler, opened);
     }
 
     /** On a thread of the listener's. */
@@ -113,16 +114,19 @@ public final class MessageServer implements AutoCloseable {
             Refusal.forNow(refusal).reject(connector);
             return;
         }
+        Poller poller = pollers.next();
+        poller.accepting.incrementAndGet();
         try {
-            poller.execute(() -> accept(connector));
+            poller.execute(() -> accept(connector, poller));
         } catch (Throwable t) {
+            poller.accepting.decrementAndGet();
             count.decrementAndGet();
             throw t; // the listener refuses the peer
         }
     }
 
     /** By the polling thread: queues of a poller may be confined to it. */
-    private void accept(Connector connector) {
+    private void accept(Connector connector, Poller poller) {
         MessageChannel channel = null;
         try {
             Handshake peer = Handshake.read(connector.connectionData().privateData());
@@ -148,6 +152,8 @@ public final class MessageServer implements AutoCloseable {
                 channel.abandon();
             }
             refuse(connector, t);
+        } finally {
+            poller.accepting.decrementAndGet();
         }
     }
 
@@ -168,7 +174,7 @@ public final class MessageServer implements AutoCloseable {
     private void accepted(MessageChannel channel, @Nullable Throwable thrown) {
         try {
             if (thrown == null) {
-                poller.execute(
+                channel.poller.execute(
                         () -> {
                             channel.established(); // what waits is posted: by the polling thread
                             channel.opened(opened);
@@ -218,14 +224,14 @@ public final class MessageServer implements AutoCloseable {
      *     stay open
      */
     public boolean stop(Duration within) throws InterruptedException {
-        poller.checkMayWait();
+        pollers.all().forEach(Poller::checkMayWait);
         stopping = true;
         CompletableFuture<Void> all =
                 CompletableFuture.allOf(
                         channels.stream()
                                 .map(MessageChannel::closed)
                                 .toArray(CompletableFuture<?>[]::new));
-        boolean inTime = poller.awaitDone(all, within);
+        boolean inTime = pollers.next().awaitDone(all, within);
         close();
         return inTime;
     }

@@ -20,6 +20,7 @@ import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.Consumer;
@@ -39,7 +40,7 @@ import java.util.function.Predicate;
  * than {@link #SLOW} is counted ({@link #counters}; event {@code dev.verbena.SlowRound} of the
  * Flight Recorder), and nothing is lost meanwhile, as peers wait for credit.
  */
-public final class Poller implements AutoCloseable {
+public final class Poller implements Pollers {
     /** A round of handlers and callbacks that takes longer is counted as slow. */
     public static final Duration SLOW = Duration.ofMillis(10);
 
@@ -59,6 +60,7 @@ public final class Poller implements AutoCloseable {
     private final List<PolledConnection<?>> channels = new CopyOnWriteArrayList<>();
     private final LargeMemory largeMemory;
     private final List<MessageClient> clients = new CopyOnWriteArrayList<>();
+    final AtomicInteger accepting = new AtomicInteger(); // peers whose channels are not made yet
 
     private volatile boolean sleeping;
     private volatile boolean closing;
@@ -438,14 +440,37 @@ public final class Poller implements AutoCloseable {
 
     // ---- for channels
 
-    /**
-     * The device that it polls.
-     *
-     * @return the adapter
-     */
+    @Override
     @CheckReturnValue
     public Adapter adapter() {
         return adapter;
+    }
+
+    /**
+     * Itself.
+     *
+     * @return this poller
+     */
+    @Override
+    @CheckReturnValue
+    public Poller next() {
+        return this;
+    }
+
+    /**
+     * Itself.
+     *
+     * @return a list of this poller
+     */
+    @Override
+    @CheckReturnValue
+    public List<Poller> all() {
+        return List.of(this);
+    }
+
+    /** How many channels it has, or will have soon. */
+    int load() {
+        return channels.size() + clients.size() + accepting.get();
     }
 
     /**
@@ -525,11 +550,7 @@ public final class Poller implements AutoCloseable {
 
     // ---- what it says
 
-    /**
-     * What it has counted since it was made. From any thread, also after the close; takes no lock.
-     *
-     * @return a snapshot
-     */
+    @Override
     @CheckReturnValue
     public PollerCounters counters() {
         long open = channels.stream().filter(PolledConnection::isOpen).count();

@@ -6,7 +6,8 @@
  *
  * {@snippet file="dev/verbena/examples/HelloMessages.java" region="program"}
  *
- * <p>A {@link dev.verbena.messaging.Poller} is a thread that polls for many channels. A {@link
+ * <p>A {@link dev.verbena.messaging.Poller} is a thread that polls for many channels; a {@link
+ * dev.verbena.messaging.PollerGroup} spreads channels over several. A {@link
  * dev.verbena.messaging.MessageChannel} is a connection with its buffers. A {@link
  * dev.verbena.messaging.MessageServer} accepts channels; a {@link
  * dev.verbena.messaging.MessageClient} connects again when its channel has ended. Begin with {@link

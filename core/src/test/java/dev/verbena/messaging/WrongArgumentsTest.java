@@ -133,7 +133,7 @@ class WrongArgumentsTest {
 
     @Test
     void ofAServer() {
-        isMissing("poller", () -> server(null, SERVER, OPTIONS, 1, true));
+        isMissing("pollers", () -> server(null, SERVER, OPTIONS, 1, true));
         isMissing("address", () -> server(poller, null, OPTIONS, 1, true));
         isMissing("options", () -> server(poller, SERVER, null, 1, true));
         isMissing("opened", () -> server(poller, SERVER, OPTIONS, 1, false));
@@ -152,7 +152,7 @@ class WrongArgumentsTest {
 
     @Test
     void ofAClient() {
-        isMissing("poller", () -> client(null, SERVER, OPTIONS, ReconnectOptions.DEFAULTS, true));
+        isMissing("pollers", () -> client(null, SERVER, OPTIONS, ReconnectOptions.DEFAULTS, true));
         isMissing("server", () -> client(poller, null, OPTIONS, ReconnectOptions.DEFAULTS, true));
         isMissing("options", () -> client(poller, SERVER, null, ReconnectOptions.DEFAULTS, true));
         isMissing("reconnect", () -> client(poller, SERVER, OPTIONS, null, true));
@@ -172,7 +172,7 @@ class WrongArgumentsTest {
 
     @Test
     void ofAChannel() {
-        isMissing("poller", () -> MessageChannel.connect(null, SERVER, OPTIONS, null).close());
+        isMissing("pollers", () -> MessageChannel.connect(null, SERVER, OPTIONS, null).close());
         isMissing("server", () -> MessageChannel.connect(poller, null, OPTIONS, null).close());
         isMissing("options", () -> MessageChannel.connect(poller, SERVER, null, null).close());
     }

@@ -1,0 +1,124 @@
+package dev.verbena.messaging;
+
+import com.google.errorprone.annotations.CheckReturnValue;
+
+import dev.verbena.Adapter;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.atomic.AtomicInteger;
+
+/**
+ * Pollers that share the channels of a server or of many clients, so that message rates add up with
+ * processors. Each has a thread of its own, and its own protection domain and completion queues. A
+ * channel stays with its poller until it ends.
+ *
+ * <p>The handlers and callbacks of one channel run on the thread of its poller, one at a time.
+ * Those of channels of different pollers run at the same time: a {@link MessageHandler} or callback
+ * that many channels share must be prepared for that.
+ *
+ * <p>Channels may be used from any thread, so their queues take a lock, for which pollers do not
+ * compete. Where even an uncontended lock matters, let each thread have a poller of {@link
+ * Poller#onThisThread} and channels of its own.
+ */
+public final class PollerGroup implements Pollers {
+    private final List<Poller> pollers;
+    private final AtomicInteger turn = new AtomicInteger();
+
+    private PollerGroup(List<Poller> pollers) {
+        this.pollers = List.copyOf(pollers);
+    }
+
+    /**
+     * Starts pollers, each with a thread of its own.
+     *
+     * @param adapter the device
+     * @param count how many pollers, at least 1; with {@link IdleStrategy#busySpin} no more than
+     *     there are processors for them
+     * @param idle what each thread does while there is nothing to poll
+     * @return the group, to be closed by the caller
+     * @throws dev.verbena.VerbenaException if a poller cannot be created; those before it are
+     *     closed
+     */
+    @CheckReturnValue
+    public static PollerGroup start(Adapter adapter, int count, IdleStrategy idle) {
+        if (count < 1) {
+            throw new IllegalArgumentException("A group has 1 or more pollers, not " + count);
+        }
+        List<Poller> started = new ArrayList<>(count);
+        try {
+            for (int i = 0; i < count; i++) {
+                Poller poller = Poller.start(adapter, idle);
+                started.add(poller);
+                poller.thread.setName(poller.thread.getName() + "-" + i);
+            }
+            return new PollerGroup(started);
+        } catch (Throwable t) {
+            PollerGroup begun = new PollerGroup(started);
+            try (begun) { // closes them, whatever else fails
+                throw t;
+            }
+        }
+    }
+
+    @Override
+    @CheckReturnValue
+    public Adapter adapter() {
+        return pollers.getFirst().adapter();
+    }
+
+    /** {@inheritDoc} Those that have the same number take turns. */
+    @Override
+    @CheckReturnValue
+    public Poller next() {
+        int first = Math.floorMod(turn.getAndIncrement(), pollers.size());
+        Poller least = pollers.get(first);
+        for (int i = 1; i < pollers.size(); i++) {
+            Poller other = pollers.get((first + i) % pollers.size());
+            if (other.load() < least.load()) {
+                least = other;
+            }
+        }
+        return least;
+    }
+
+    @Override
+    @CheckReturnValue
+    public List<Poller> all() {
+        return pollers;
+    }
+
+    @Override
+    @CheckReturnValue
+    public PollerCounters counters() {
+        return pollers.stream().map(Poller::counters).reduce(PollerCounters::plus).orElseThrow();
+    }
+
+    /**
+     * Closes its pollers one after the other, as {@link Poller#close} does. If one fails, the
+     * others are closed all the same.
+     *
+     * @throws MessagingException IO_TIMEOUT when a thread is still busy after 10 s: a handler does
+     *     not return
+     * @throws IllegalStateException in a handler or callback of one of them: then none is closed
+     */
+    @Override
+    public void close() {
+        pollers.forEach(Poller::checkMayWait);
+        close(pollers);
+    }
+
+    private static void close(List<Poller> left) {
+        if (!left.isEmpty()) {
+            Poller last = left.getLast();
+            try (last) { // after those before it, whatever they throw
+                close(left.subList(0, left.size() - 1));
+            }
+        }
+    }
+
+    @Override
+    public String toString() {
+        return "PollerGroup of %,d: %s".formatted(pollers.size(), pollers.getFirst());
+    }
+}
