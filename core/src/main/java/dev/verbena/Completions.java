@@ -4,7 +4,6 @@ import com.google.errorprone.annotations.CheckReturnValue;
 
 import dev.verbena.internal.queue.CompletionRecords;
 import dev.verbena.internal.queue.CompletionStatus;
-import dev.verbena.internal.queue.SynthesizedStatus;
 import dev.verbena.internal.verbs.Provider;
 import dev.verbena.internal.verbs.WorkCompletions;
 
@@ -109,7 +108,7 @@ public final class Completions {
 
     /** Whether the request was still outstanding when the watchdog failed its queue pair. */
     private boolean isStalled(int index) {
-        return records.status(index) == SynthesizedStatus.FLUSHED
+        return records.status(index) == WorkCompletions.FLUSHED
                 && !records.type(index).isReceive()
                 && handle(index).stalled();
     }

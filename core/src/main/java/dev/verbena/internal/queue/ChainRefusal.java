@@ -3,6 +3,7 @@ package dev.verbena.internal.queue;
 import dev.verbena.PostResult;
 import dev.verbena.internal.verbs.Errno;
 import dev.verbena.internal.verbs.SendChain;
+import dev.verbena.internal.verbs.WorkCompletions;
 
 /**
  * What becomes of a chain that the provider did not accept as a whole. Those whose callers still
@@ -79,7 +80,7 @@ final class ChainRefusal {
                 answer = PostResult.NOT_CONNECTED;
             }
             queue.poller.synthesize(
-                    ledger, first + at, lastSynthesized, SynthesizedStatus.NOT_POSTED);
+                    ledger, first + at, lastSynthesized, WorkCompletions.GENERAL_ERROR);
         }
         queue.fail();
         return answer;

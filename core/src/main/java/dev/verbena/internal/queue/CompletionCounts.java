@@ -1,6 +1,7 @@
 package dev.verbena.internal.queue;
 
 import dev.verbena.CompletionQueueCounters;
+import dev.verbena.internal.verbs.WorkCompletions;
 
 import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;
@@ -54,7 +55,7 @@ public final class CompletionCounts {
 
     void failure(int status) {
         add(FAILURES);
-        if (status == SynthesizedStatus.FLUSHED) {
+        if (status == WorkCompletions.FLUSHED) {
             add(CANCELLED); // last: a reader never sees more of these than failures
         }
     }

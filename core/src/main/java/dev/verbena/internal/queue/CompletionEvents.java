@@ -291,7 +291,7 @@ public class CompletionEvents implements EventChannel.Member, CompletionPoller.L
      */
     public void breakDown(boolean overrun) {
         queuePairs.forEach(NativeQueuePair::breakDown);
-        int lost = overrun ? SynthesizedStatus.LOST : WorkCompletions.GENERAL_ERROR;
+        int lost = overrun ? CompletionStatus.LOST : WorkCompletions.GENERAL_ERROR;
         long timeout = overrun ? BREAK_DOWN : NativeQueuePair.FAILED_DEVICE_TIMEOUT;
         long start = System.nanoTime();
         for (NativeQueuePair queuePair : queuePairs) {

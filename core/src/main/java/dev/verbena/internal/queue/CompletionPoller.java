@@ -458,7 +458,7 @@ public final class CompletionPoller {
     void synthesize(RequestLedger ledger, int first, int last, int status) {
         if (lock.acquire()) {
             try {
-                ledger.synthesize(first, last, status, SynthesizedStatus.FLUSHED);
+                ledger.synthesize(first, last, status, WorkCompletions.FLUSHED);
                 deliverSynthesized(ledger);
             } finally {
                 lock.release();
@@ -488,10 +488,7 @@ public final class CompletionPoller {
             }
             int lastSynthesized = lastIsAsking ? last - 1 : last;
             ledger.synthesize(
-                    first,
-                    lastSynthesized,
-                    SynthesizedStatus.NOT_POSTED,
-                    SynthesizedStatus.FLUSHED);
+                    first, lastSynthesized, WorkCompletions.GENERAL_ERROR, WorkCompletions.FLUSHED);
             deliverSynthesized(ledger);
             return false;
         } finally {
@@ -511,7 +508,7 @@ public final class CompletionPoller {
      *
      * @param nanoseconds how long to wait for the device; not at all when this queue is {@link
      *     #broken}
-     * @param rest the status of those that the device does not end; {@link SynthesizedStatus#LOST}
+     * @param rest the status of those that the device does not end; {@link CompletionStatus#LOST}
      *     when this queue is broken
      */
     public void finish(RequestLedger ledger, long nanoseconds, int rest) {
@@ -524,7 +521,7 @@ public final class CompletionPoller {
         }
         if (ledger.outstanding() > 0 && lock.acquire()) {
             try {
-                ledger.synthesizeRest(broken ? SynthesizedStatus.LOST : rest);
+                ledger.synthesizeRest(broken ? CompletionStatus.LOST : rest);
                 deliverSynthesized(ledger);
             } finally {
                 lock.release();

@@ -9,6 +9,12 @@ import dev.verbena.internal.verbs.Provider;
  * NetworkDirect's table and tests.
  */
 public final class CompletionStatus {
+    /**
+     * The status that the library gives a request whose completion the device has lost. No value of
+     * {@code enum ibv_wc_status} is as high.
+     */
+    public static final int LOST = 0xFF;
+
     private static final String[] NAMES = {
         "SUCCESS",
         "LOC_LEN_ERR",
@@ -41,7 +47,7 @@ public final class CompletionStatus {
     /**
      * The status of a completion.
      *
-     * @param raw the provider's, or {@link SynthesizedStatus#LOST}
+     * @param raw the provider's, or {@link #LOST}
      * @param provider some of which say more, or less, than verbs asks for
      */
     public static Status of(int raw, OperationType type, Provider provider) {
@@ -72,7 +78,7 @@ public final class CompletionStatus {
             // same.
             case 9 -> receive ? Status.BUFFER_OVERFLOW : Status.REMOTE_RESOURCES; // REM_INV_REQ_ERR
             case 10 -> Status.ACCESS_VIOLATION; // REM_ACCESS_ERR
-            case SynthesizedStatus.LOST -> Status.BUFFER_OVERFLOW; // of the completion queue
+            case LOST -> Status.BUFFER_OVERFLOW; // of the completion queue
             case 11 -> Status.REMOTE_RESOURCES; // REM_OP_ERR
             case 12, 13 -> Status.IO_TIMEOUT; // RETRY_EXC_ERR, RNR_RETRY_EXC_ERR
             default -> Status.INTERNAL_ERROR; // 7 BAD_RESP, 16 REM_ABORT, 19 to 21, and new ones
@@ -81,7 +87,7 @@ public final class CompletionStatus {
 
     /** The name of a provider's status in verbs, for messages. */
     public static String verbsName(int raw) {
-        if (raw == SynthesizedStatus.LOST) {
+        if (raw == LOST) {
             return "nothing: its completion was lost";
         }
         return raw >= 0 && raw < NAMES.length

@@ -22,6 +22,7 @@ import dev.verbena.internal.verbs.ReceiveRequest;
 import dev.verbena.internal.verbs.Rights;
 import dev.verbena.internal.verbs.SendChains;
 import dev.verbena.internal.verbs.StateChange;
+import dev.verbena.internal.verbs.WorkCompletions;
 
 import org.jspecify.annotations.Nullable;
 
@@ -490,7 +491,7 @@ public abstract class NativeQueuePair extends Endpoint {
 
     @Override
     void requestFailed(OperationType type, long context, int status, int vendorError) {
-        if (status == SynthesizedStatus.FLUSHED) {
+        if (status == WorkCompletions.FLUSHED) {
             progress.failsByItself();
             return;
         }

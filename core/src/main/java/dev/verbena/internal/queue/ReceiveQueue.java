@@ -3,6 +3,7 @@ package dev.verbena.internal.queue;
 import dev.verbena.OperationType;
 import dev.verbena.PostResult;
 import dev.verbena.internal.verbs.ReceiveRequest;
+import dev.verbena.internal.verbs.WorkCompletions;
 
 import java.lang.ref.Reference;
 
@@ -81,7 +82,7 @@ public final class ReceiveQueue extends QueueLock {
             int sequence = ledger.add(context, OperationType.RECEIVE, false, true);
             synthesized = flushed;
             if (synthesized) {
-                poller.synthesize(ledger, sequence, sequence, SynthesizedStatus.FLUSHED);
+                poller.synthesize(ledger, sequence, sequence, WorkCompletions.FLUSHED);
             } else {
                 long id = WorkId.of(ledger.queue(), sequence);
                 int answer = request.post(queuePair, id, buffers.address(), count);
@@ -157,7 +158,7 @@ public final class ReceiveQueue extends QueueLock {
         close();
         if (ledger.outstanding() > 0) {
             modifyToError.run();
-            poller.finish(ledger, nanoseconds, SynthesizedStatus.FLUSHED);
+            poller.finish(ledger, nanoseconds, WorkCompletions.FLUSHED);
         }
     }
 

@@ -2,6 +2,7 @@ package dev.verbena.internal.queue;
 
 import dev.verbena.PostResult;
 import dev.verbena.RequestCounters;
+import dev.verbena.internal.verbs.WorkCompletions;
 
 import org.jspecify.annotations.Nullable;
 
@@ -58,7 +59,7 @@ public final class RequestCounts {
     }
 
     void failed(int status) {
-        counts.getAndIncrement(status == SynthesizedStatus.FLUSHED ? CANCELLED : FAILED);
+        counts.getAndIncrement(status == WorkCompletions.FLUSHED ? CANCELLED : FAILED);
     }
 
     void internalSignal() {

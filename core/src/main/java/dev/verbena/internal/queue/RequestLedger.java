@@ -460,7 +460,7 @@ public final class RequestLedger extends RequestSlots implements Credit {
             int oldest = retired;
             int state = state(oldest);
             if ((state & (RequestState.SYNTHESIZED | RequestState.ENDED)) == 0) {
-                mark(oldest, RequestState.ENDED | RequestState.status(SynthesizedStatus.LOST));
+                mark(oldest, RequestState.ENDED | RequestState.status(CompletionStatus.LOST));
                 retire(oldest, false);
                 return true;
             }

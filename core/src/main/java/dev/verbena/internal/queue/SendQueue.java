@@ -4,6 +4,7 @@ import dev.verbena.PostResult;
 import dev.verbena.internal.verbs.SendChain;
 import dev.verbena.internal.verbs.SendChains;
 import dev.verbena.internal.verbs.VerbsContext;
+import dev.verbena.internal.verbs.WorkCompletions;
 
 import org.jspecify.annotations.Nullable;
 
@@ -548,7 +549,7 @@ public final class SendQueue extends QueueLock {
         }
         if (flushed) {
             // Without the lock: posts beside the close are not to wait.
-            poller.finish(ledger, nanoseconds, SynthesizedStatus.FLUSHED);
+            poller.finish(ledger, nanoseconds, WorkCompletions.FLUSHED);
         }
     }
 

@@ -2,6 +2,7 @@ package dev.verbena.internal.queue;
 
 import dev.verbena.internal.runtime.Timers;
 import dev.verbena.internal.util.Text;
+import dev.verbena.internal.verbs.WorkCompletions;
 
 import org.jspecify.annotations.Nullable;
 
@@ -98,7 +99,7 @@ public final class StallWatch {
         pair.runUnlessClosed(
                 () -> {
                     var _ = queue.poller().drain(); // what has completed did not stand still
-                    pair.finish(queue, 0, SynthesizedStatus.FLUSHED);
+                    pair.finish(queue, 0, WorkCompletions.FLUSHED);
                 });
     }
 }

@@ -9,6 +9,7 @@ import dev.verbena.Status;
 import dev.verbena.internal.verbs.Descriptors;
 import dev.verbena.internal.verbs.EventWait;
 import dev.verbena.internal.verbs.FakeDevice;
+import dev.verbena.internal.verbs.WorkCompletions;
 
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Nested;
@@ -356,7 +357,7 @@ class CompletionEventsTest {
         events.arm(NotifyType.SOLICITED);
         come();
         int last = ledger.add(8, OperationType.RECEIVE, false, true);
-        poller.synthesize(ledger, last, last, SynthesizedStatus.NOT_POSTED);
+        poller.synthesize(ledger, last, last, WorkCompletions.GENERAL_ERROR);
         poller.announce();
         awaits(0, Status.SUCCESS);
         assertThat(device.sleeps).isEmpty();

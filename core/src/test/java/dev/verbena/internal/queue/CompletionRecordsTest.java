@@ -47,7 +47,7 @@ class CompletionRecordsTest {
                 CompletionRecords.failure(OperationType.FETCH_AND_ADD, FAILURE, -3),
                 0);
         records.add(
-                a, 1, CompletionRecords.failure(OperationType.SEND, SynthesizedStatus.LOST, 0), 0);
+                a, 1, CompletionRecords.failure(OperationType.SEND, CompletionStatus.LOST, 0), 0);
         assertThat(records.size()).isEqualTo(3);
         assertThat(records.remaining()).isEqualTo(1);
         assertThat(records.type(0)).isEqualTo(OperationType.RECEIVE_OF_WRITE);
@@ -64,7 +64,7 @@ class CompletionRecordsTest {
         assertThat(records.immediate(1)).isFalse();
         assertThat(records.extra(1)).isZero();
         assertThat(records.type(2)).isEqualTo(OperationType.SEND);
-        assertThat(records.status(2)).isEqualTo(SynthesizedStatus.LOST);
+        assertThat(records.status(2)).isEqualTo(CompletionStatus.LOST);
         records.clear();
         assertThat(records.size()).isZero();
         assertThat(records.remaining()).isEqualTo(4);

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.verbena.OperationType;
 import dev.verbena.internal.verbs.FakeDevice;
+import dev.verbena.internal.verbs.WorkCompletions;
 
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Nested;
@@ -75,7 +76,7 @@ class FullStoreTest {
     }
 
     private void synthesize(int first, int last) {
-        poller.synthesize(ledger, first, last, SynthesizedStatus.NOT_POSTED);
+        poller.synthesize(ledger, first, last, WorkCompletions.GENERAL_ERROR);
     }
 
     private List<Long> poll(int room) {
@@ -85,7 +86,7 @@ class FullStoreTest {
         for (int i = 0; i < records.size(); i++) {
             contexts.add(records.context(i));
             // In its place, but with this status: the completion was dropped.
-            assertThat(records.status(i)).isNotEqualTo(SynthesizedStatus.LOST);
+            assertThat(records.status(i)).isNotEqualTo(CompletionStatus.LOST);
         }
         return contexts;
     }
@@ -181,7 +182,7 @@ class FullStoreTest {
             }
         }
         long start = System.nanoTime();
-        poller.finish(ledger, Duration.ofMinutes(1).toNanos(), SynthesizedStatus.FLUSHED);
+        poller.finish(ledger, Duration.ofMinutes(1).toNanos(), WorkCompletions.FLUSHED);
         assertThat(Duration.ofNanos(System.nanoTime() - start))
                 .as("waits for what cannot be kept")
                 .isLessThan(Duration.ofSeconds(30));

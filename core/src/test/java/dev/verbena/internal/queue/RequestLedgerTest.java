@@ -246,7 +246,7 @@ class RequestLedgerTest {
             lost.add(synthesized(ledger));
         }
         assertThat(lost)
-                .containsExactly("2 " + SynthesizedStatus.LOST, "4 " + SynthesizedStatus.LOST);
+                .containsExactly("2 " + CompletionStatus.LOST, "4 " + CompletionStatus.LOST);
         assertThat(ledger.outstanding()).isEqualTo(1);
         assertThat(ledger.end(last, true)).isTrue();
         assertThat(ledger.nextSynthesizedBefore(last)).isFalse();
