@@ -13,8 +13,8 @@ import org.jspecify.annotations.Nullable;
 /**
  * Polls one completion queue. For each completion that {@code ibv_poll_cq} returns it finds the
  * request ({@link QueueRegistry}, {@link RequestLedger}), retires it with all before it, drops what
- * was signaled for this library's sake only, and delivers the rest ({@link Delivery}) after what
- * has to be synthesized before it ({@link Synthesis}).
+ * was signaled for this library's sake only, and delivers the rest after what has to be synthesized
+ * before it ({@link Delivery}).
  *
  * <p>This library polls on its own, too: to free slots of silent requests, to see what is there
  * when the queue is armed, and to save what a queue pair leaves behind. What it finds is kept, and
@@ -48,7 +48,6 @@ public final class CompletionPoller {
     private final long[] takenContext = new long[1]; // of a shared receive
     private final QueueRegistry registry = new QueueRegistry();
     private final Delivery delivery;
-    private final Synthesis synthesis;
     // The completions in raw that were polled and not taken yet. Some remain when the store is
     // full.
     private int next;
@@ -85,7 +84,6 @@ public final class CompletionPoller {
         this.sharedChain = owner == null ? null : new SendChains.Shared();
         this.ownerTasks = new OwnerTasks(lock, this::callOwner);
         this.delivery = new Delivery(provider, counts, Math.max(BATCH, depth));
-        this.synthesis = new Synthesis(delivery);
     }
 
     // ---- queues that report here
@@ -100,9 +98,7 @@ public final class CompletionPoller {
             throw new IllegalStateException("The completion queue is closed");
         }
         try {
-            int queues = registry.capacity() + 1;
-            synthesis.ensureCapacity(queues);
-            delivery.ensureCapacity(queues);
+            delivery.ensureCapacity(registry.capacity() + 1);
             long queue = registry.reserve(receive);
             if (queue == NO_SLOT) {
                 throw new VerbenaException(
@@ -117,10 +113,7 @@ public final class CompletionPoller {
 
     /** Delivers completions of a queue from now on. */
     public void enter(RequestLedger ledger) {
-        if (lock.acquire()) {
-            registry.enter(ledger);
-            lock.release();
-        }
+        lock.run(() -> registry.enter(ledger));
     }
 
     /**
@@ -147,10 +140,11 @@ public final class CompletionPoller {
                 });
     }
 
-    /** The native queue was resized: enlarges the store to hold as many completions. */
+    /** The native queue was resized: keeps as many completions from now on, if those are more. */
     public void resized(int depth) {
-        UndeliveredCompletions larger = new UndeliveredCompletions(depth);
-        changeByOwner(() -> delivery.moveTo(larger));
+        CompletionRecords ring = new CompletionRecords(depth);
+        Credit[] credits = new Credit[depth];
+        changeByOwner(() -> delivery.enlarge(ring, credits));
     }
 
     /**
@@ -158,16 +152,7 @@ public final class CompletionPoller {
      * closed before its queue pairs.
      */
     private void changeByOwner(Runnable change) {
-        ownerTasks.runByOwner(
-                () -> {
-                    if (lock.acquire()) {
-                        try {
-                            change.run();
-                        } finally {
-                            lock.release();
-                        }
-                    }
-                });
+        ownerTasks.runByOwner(() -> lock.run(change));
     }
 
     // ---- threads
@@ -199,13 +184,7 @@ public final class CompletionPoller {
     public void close() {
         try {
             var _ = drain();
-            if (lock.acquire()) {
-                try {
-                    delivery.forget();
-                } finally {
-                    lock.release();
-                }
-            }
+            lock.run(delivery::forget);
             notifyFailed(new CompletionRecords(1)); // as a poll does, of which there is none
         } finally {
             lock.close();
@@ -280,7 +259,7 @@ public final class CompletionPoller {
             allTaken = refill(asked) && take(into) && end == asked;
             asked = Math.min(into.remaining(), BATCH); // internal ones took no room
         }
-        synthesis.deliverDue(into);
+        delivery.synthesizeDue(into);
         noteUnsettled();
     }
 
@@ -288,7 +267,7 @@ public final class CompletionPoller {
         if (delivery.anyFailed()) {
             attention = true;
         }
-        unsettled = !delivery.isEmpty() || !synthesis.isEmpty() || next < end;
+        unsettled = !delivery.isEmpty() || !delivery.nothingToSynthesize() || next < end;
     }
 
     /**
@@ -309,7 +288,7 @@ public final class CompletionPoller {
                 more = take(null) && end == BATCH;
                 any |= next > 0;
             }
-            synthesis.deliverDue(null);
+            delivery.synthesizeDue(null);
             return any;
         } finally {
             noteUnsettled();
@@ -367,7 +346,7 @@ public final class CompletionPoller {
                                 : 0;
                 if (plain > 0) {
                     i += plain;
-                } else if (synthesis.deliverBefore(ledger, WorkId.sequence(id), to)) {
+                } else if (delivery.synthesizeBefore(ledger, WorkId.sequence(id), to)) {
                     take(i++, ledger, WorkId.sequence(id), to);
                 } else {
                     break;
@@ -497,8 +476,8 @@ public final class CompletionPoller {
     }
 
     private void deliverSynthesized(RequestLedger ledger) {
-        synthesis.add(ledger);
-        synthesis.deliverDue(null);
+        delivery.synthesize(ledger);
+        delivery.synthesizeDue(null);
         noteUnsettled();
     }
 
@@ -519,13 +498,12 @@ public final class CompletionPoller {
             }
             Thread.onSpinWait();
         }
-        if (ledger.outstanding() > 0 && lock.acquire()) {
-            try {
-                ledger.synthesizeRest(broken ? CompletionStatus.LOST : rest);
-                deliverSynthesized(ledger);
-            } finally {
-                lock.release();
-            }
+        if (ledger.outstanding() > 0
+                && lock.run(
+                        () -> {
+                            ledger.synthesizeRest(broken ? CompletionStatus.LOST : rest);
+                            deliverSynthesized(ledger);
+                        })) {
             announce();
         }
     }

@@ -10,8 +10,15 @@ import java.util.ArrayList;
 
 /**
  * What the completions of one completion queue say, and where they go: to the consumer's records
- * when the consumer polls, otherwise into a store until it does. Also keeps the queue pairs that a
- * failure has ended until they can be notified, when no lock is held.
+ * when the consumer polls, otherwise into a ring until it does, each with the queue that gets a
+ * slot back once it is delivered. When the ring is full, further completions stay in the native
+ * completion queue, or in their {@link RequestLedger}. Also keeps the queue pairs that a failure
+ * has ended until they can be notified, when no lock is held.
+ *
+ * <p>It synthesizes the completions that the device will not report: of requests that the provider
+ * refused after their posts had returned SUCCESS, of receives posted to a queue pair in the error
+ * state, and of whatever a device does not end before a close. The requests are marked in their
+ * ledgers; a completion is delivered when all before it in its queue have ended.
  *
  * <p>Guarded by the completion queue's lock. Methods take the consumer's records as a parameter,
  * null when this library polls on its own: a field would be a reference between old objects, which
@@ -20,7 +27,11 @@ import java.util.ArrayList;
 final class Delivery {
     private final Provider provider;
     private final CompletionCounts counts;
-    private UndeliveredCompletions store;
+    private CompletionRecords kept; // a ring, as these two
+    private @Nullable Credit[] credits; // of each record; null where no slot is freed
+    private int first;
+    private int size;
+    private final ArrayList<RequestLedger> synthesizing = new ArrayList<>(); // read by long polls
     private final ArrayList<Endpoint> failed = new ArrayList<>();
 
     /**
@@ -31,45 +42,71 @@ final class Delivery {
     Delivery(Provider provider, CompletionCounts counts, int capacity) {
         this.provider = provider;
         this.counts = counts;
-        this.store = new UndeliveredCompletions(capacity);
+        this.kept = new CompletionRecords(capacity);
+        this.credits = new Credit[capacity];
     }
 
-    /** Makes room for more failed queue pairs, in addition to those that have failed already. */
-    void ensureCapacity(int queuePairs) {
-        failed.ensureCapacity(failed.size() + queuePairs);
+    /** Makes room for this many more queues, so that nothing here needs memory for them later. */
+    void ensureCapacity(int queues) {
+        synthesizing.ensureCapacity(synthesizing.size() + queues);
+        failed.ensureCapacity(failed.size() + queues);
     }
 
-    /** Moves everything to another store if that is larger. */
-    void moveTo(UndeliveredCompletions larger) {
-        if (larger.capacity() > store.capacity()) {
-            larger.addAll(store);
-            store = larger;
+    /** Moves what was kept to a larger ring; no effect if it is not larger. */
+    void enlarge(CompletionRecords ring, @Nullable Credit[] ringCredits) {
+        if (ringCredits.length > credits.length) {
+            for (int i = 0; i < size; i++) {
+                ring.set(i, kept, at(i));
+                ringCredits[i] = credits[at(i)];
+            }
+            kept = ring;
+            credits = ringCredits;
+            first = 0;
         }
     }
 
     /** Whether nothing is kept for the consumer. */
     boolean isEmpty() {
-        return store.isEmpty();
+        return size == 0;
     }
 
-    /** Drops what was kept: nobody will ask for it. */
+    /** Drops what was kept, and frees the slots: nobody will ask for it. */
     void forget() {
-        store.forget();
+        while (size > 0) {
+            freeFirst();
+        }
     }
 
-    /** Delivers what was kept, as much as fits. */
+    /** Delivers the oldest of what was kept, as much as fits, and frees the slots. */
     void moveTo(CompletionRecords to) {
-        store.moveTo(to);
+        while (to.remaining() > 0 && size > 0) {
+            to.addFrom(kept, first);
+            freeFirst();
+        }
+    }
+
+    private void freeFirst() {
+        Credit credit = credits[first];
+        first = at(1);
+        size--;
+        if (credit != null) {
+            credit.delivered();
+        }
+    }
+
+    private int at(int index) {
+        int at = first + index;
+        return at < credits.length ? at : at - credits.length;
     }
 
     /** Whether one more completion can be kept. */
     boolean hasRoom() {
-        return !store.isFull();
+        return size < credits.length;
     }
 
     /** Whether plain successes may go to the consumer as they are: nothing is kept before them. */
     boolean takesPlain(CompletionRecords to, int count) {
-        return store.isEmpty() && to.remaining() >= count;
+        return size == 0 && to.remaining() >= count;
     }
 
     /**
@@ -137,7 +174,9 @@ final class Delivery {
             }
             to.add(endpoint, context, kind, extra);
         } else {
-            store.add(credit, endpoint, context, kind, extra);
+            int at = at(size++);
+            credits[at] = credit;
+            kept.set(at, endpoint, context, kind, extra);
             counts.kept();
         }
         try {
@@ -153,9 +192,59 @@ final class Delivery {
         }
     }
 
-    /** The completion that is delivered next is synthesized. */
-    void synthesized() {
+    // ---- completions that the device will not report
+
+    /** Whether none of them is due, or will be. */
+    boolean nothingToSynthesize() {
+        return synthesizing.isEmpty();
+    }
+
+    /** Has the ledger's synthesized completions delivered, until none of its requests is left. */
+    void synthesize(RequestLedger ledger) {
+        if (!synthesizing.contains(ledger)) {
+            synthesizing.add(ledger);
+        }
+    }
+
+    /**
+     * Delivers the synthesized completions before a request that the provider reports now.
+     *
+     * @return whether all of them were delivered, and there is room for the request, too
+     */
+    boolean synthesizeBefore(RequestLedger ledger, int sequence, @Nullable CompletionRecords to) {
+        ledger.readAdded();
+        while (hasRoom()) {
+            if (!ledger.nextSynthesizedBefore(sequence)) {
+                return true;
+            }
+            deliverSynthesized(ledger, to);
+        }
+        return false;
+    }
+
+    /** Delivers the synthesized completions that are due, as far as there is room. */
+    void synthesizeDue(@Nullable CompletionRecords to) {
+        for (int i = 0; i < synthesizing.size(); i++) {
+            RequestLedger ledger = synthesizing.get(i);
+            while (hasRoom() && ledger.nextSynthesized()) {
+                deliverSynthesized(ledger, to);
+            }
+            if (ledger.outstanding() == 0) {
+                synthesizing.remove(i--);
+            }
+        }
+    }
+
+    private void deliverSynthesized(RequestLedger ledger, @Nullable CompletionRecords to) {
+        int sequence = ledger.synthesizedSequence();
         counts.synthesized();
+        deliver(
+                ledger.endpoint(),
+                ledger.silent(sequence) ? null : ledger,
+                ledger.context(sequence),
+                CompletionRecords.failure(ledger.typeOf(sequence), ledger.synthesizedStatus(), 0),
+                0,
+                to);
     }
 
     // ---- queue pairs that a failure has ended

@@ -1,5 +1,7 @@
 package dev.verbena.internal.queue;
 
+import com.google.errorprone.annotations.CanIgnoreReturnValue;
+
 import org.jspecify.annotations.Nullable;
 
 import java.lang.invoke.MethodHandles;
@@ -74,6 +76,22 @@ public class QueueLock {
     public final void release() {
         if (owner == null) {
             STATE.setRelease(this, FREE);
+        }
+    }
+
+    /**
+     * Runs something under the lock. Returns false if the lock is closed. Not for the data path.
+     */
+    @CanIgnoreReturnValue
+    final boolean run(Runnable what) {
+        if (!acquire()) {
+            return false;
+        }
+        try {
+            what.run();
+            return true;
+        } finally {
+            release();
         }
     }
 

@@ -108,8 +108,6 @@ class DeliveryTest {
         var threads = (com.sun.management.ThreadMXBean) ManagementFactory.getThreadMXBean();
         Delivery delivery = new Delivery(Provider.of(0, 0), counts, 256);
         delivery.ensureCapacity(100);
-        Synthesis synthesis = new Synthesis(delivery);
-        synthesis.ensureCapacity(100);
         List<RequestLedger> ledgers = new ArrayList<>();
         for (int i = 0; i < 100; i++) {
             Endpoint of = new Endpoint(windows);
@@ -122,15 +120,15 @@ class DeliveryTest {
                 ledger.add(i, OperationType.WRITE, false, true);
             }
             ledger.synthesize(ledger.last() - 31, ledger.last(), FAILURE, FAILURE);
-            synthesis.add(ledger);
+            delivery.synthesize(ledger);
         }
-        synthesis.deliverDue(null);
+        delivery.synthesizeDue(null);
         assertThat(delivery.hasRoom()).isFalse();
         int delivered = 0;
         do {
             records.clear();
             delivery.moveTo(records);
-            synthesis.deliverDue(records);
+            delivery.synthesizeDue(records);
             delivered += records.size();
         } while (!delivery.isEmpty());
         long allocated = threads.getCurrentThreadAllocatedBytes() - before;

@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.verbena.OperationType;
 import dev.verbena.internal.verbs.FakeDevice;
+import dev.verbena.internal.verbs.Provider;
 
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -164,14 +165,15 @@ class QueueTest {
 
     @Test
     void keptCompletionsComeOutInOrderRoundTheRing() {
-        UndeliveredCompletions kept = new UndeliveredCompletions(10);
+        Delivery kept = new Delivery(Provider.of(0, 0), new CompletionCounts(), 10);
         CompletionRecords out = new CompletionRecords(3);
         int[] ended = {0};
         int added = 0;
         int next = 0;
         for (int round = 0; round < 20; round++) {
-            for (int i = 0; i < 4 && !kept.isFull(); i++) {
-                kept.add(added % 2 == 0 ? () -> ended[0]++ : null, ENDPOINT, added, 0, added);
+            for (int i = 0; i < 4 && kept.hasRoom(); i++) {
+                Credit credit = added % 2 == 0 ? () -> ended[0]++ : null;
+                kept.deliver(ENDPOINT, credit, added, 0, added, null);
                 added++;
             }
             out.clear();
@@ -183,12 +185,11 @@ class QueueTest {
             }
         }
         assertThat(added).as("full in the end").isEqualTo(next + 7);
-        UndeliveredCompletions larger = new UndeliveredCompletions(12);
-        larger.addAll(kept);
-        assertThat(larger.isFull()).isFalse();
-        while (!larger.isEmpty()) {
+        kept.enlarge(new CompletionRecords(12), new Credit[12]);
+        assertThat(kept.hasRoom()).isTrue();
+        while (!kept.isEmpty()) {
             out.clear();
-            larger.moveTo(out);
+            kept.moveTo(out);
             for (int i = 0; i < out.size(); i++) {
                 assertThat(out.context(i)).isEqualTo(next++);
             }

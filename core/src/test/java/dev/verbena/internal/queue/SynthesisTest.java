@@ -16,8 +16,7 @@ class SynthesisTest {
     private static final int FLUSHED = 5;
 
     private final Endpoint endpoint = new Endpoint(new WindowTable());
-    private final Synthesis synthesis =
-            new Synthesis(new Delivery(Provider.of(0, 0), new CompletionCounts(), 64));
+    private final Delivery delivery = new Delivery(Provider.of(0, 0), new CompletionCounts(), 64);
     private final CompletionRecords records = new CompletionRecords(64);
 
     private RequestLedger ledger(int slot) {
@@ -30,7 +29,7 @@ class SynthesisTest {
 
     private void synthesize(RequestLedger ledger, int first) {
         ledger.synthesize(first, ledger.last(), STATUS, FLUSHED);
-        synthesis.add(ledger);
+        delivery.synthesize(ledger);
     }
 
     private List<String> delivered() {
@@ -49,13 +48,13 @@ class SynthesisTest {
         int second = add(ledger, 2);
         add(ledger, 3);
         synthesize(ledger, second);
-        synthesis.deliverDue(records);
+        delivery.synthesizeDue(records);
         assertThat(delivered()).isEmpty();
-        assertThat(synthesis.isEmpty()).isFalse();
-        assertThat(synthesis.deliverBefore(ledger, first, records)).isTrue();
+        assertThat(delivery.nothingToSynthesize()).isFalse();
+        assertThat(delivery.synthesizeBefore(ledger, first, records)).isTrue();
         assertThat(ledger.end(first, true)).isTrue();
         assertThat(delivered()).isEmpty();
-        synthesis.deliverDue(records);
+        delivery.synthesizeDue(records);
         assertThat(delivered()).containsExactly("2 " + STATUS, "3 " + FLUSHED);
     }
 
@@ -69,7 +68,7 @@ class SynthesisTest {
             }
             synthesize(ledger, first);
             assertThat(ledger.full()).isTrue();
-            synthesis.deliverDue(records);
+            delivery.synthesizeDue(records);
             assertThat(delivered()).hasSize(8);
             assertThat(ledger.full()).isFalse();
         }
@@ -82,7 +81,7 @@ class SynthesisTest {
             ledger.add(i, OperationType.WRITE, true, false);
         }
         synthesize(ledger, ledger.last() - 3);
-        synthesis.deliverDue(records);
+        delivery.synthesizeDue(records);
         assertThat(delivered()).hasSize(4);
         int most = 0;
         while (!ledger.full()) {
@@ -105,10 +104,10 @@ class SynthesisTest {
             int first = add(ledger, 1);
             add(ledger, 2);
             synthesize(ledger, first);
-            synthesis.add(ledger); // again does nothing
+            delivery.synthesize(ledger); // again does nothing
         }
         synthesize(waiting.getLast(), add(waiting.getLast(), 12));
-        synthesis.deliverDue(records);
+        delivery.synthesizeDue(records);
         assertThat(delivered())
                 .containsExactly(
                         "1 " + STATUS,
@@ -117,14 +116,14 @@ class SynthesisTest {
                         "2 " + FLUSHED,
                         "1 " + STATUS,
                         "2 " + FLUSHED);
-        assertThat(synthesis.isEmpty()).isFalse();
+        assertThat(delivery.nothingToSynthesize()).isFalse();
         for (RequestLedger ledger : waiting) {
             ledger.readAdded();
             assertThat(ledger.end(ledger.last() - 1, true)).isTrue();
         }
-        synthesis.deliverDue(records);
+        delivery.synthesizeDue(records);
         assertThat(delivered()).containsExactly("11 " + STATUS, "12 " + STATUS);
-        assertThat(synthesis.isEmpty()).isTrue();
+        assertThat(delivery.nothingToSynthesize()).isTrue();
     }
 
     @Test
@@ -132,9 +131,9 @@ class SynthesisTest {
         RequestLedger ledger = ledger(0);
         for (int i = 1; i < 20; i++) {
             synthesize(ledger, add(ledger, i));
-            synthesis.deliverDue(records);
+            delivery.synthesizeDue(records);
             assertThat(delivered()).containsExactly(i + " " + STATUS);
-            assertThat(synthesis.isEmpty()).isTrue();
+            assertThat(delivery.nothingToSynthesize()).isTrue();
         }
     }
 }
