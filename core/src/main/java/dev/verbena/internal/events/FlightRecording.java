@@ -56,29 +56,50 @@ public final class FlightRecording {
     public static void disconnected(
             String device, int queuePair, @Nullable Peer peer, String reason) {
         if (on()) {
-            DisconnectEvent.record(device, queuePair, peer, reason);
+            DisconnectEvent event = new DisconnectEvent();
+            event.device = device;
+            event.queuePair = queuePair;
+            event.peer = OfQueuePair.text(peer);
+            event.reason = reason;
+            event.commit();
         }
     }
 
     /** A post was refused. */
     public static void refused(String device, int queuePair, String operation, PostResult result) {
         if (on() && RefusedPostEvent.wanted()) {
-            RefusedPostEvent.record(
-                    device, queuePair, operation, result.status().name(), result.reason());
+            RefusedPostEvent event = new RefusedPostEvent();
+            event.device = device;
+            event.queuePair = queuePair;
+            event.operation = operation;
+            event.status = result.status().name();
+            event.reason = result.reason();
+            event.commit();
         }
     }
 
     /** A window was bound. */
     public static void bound(String device, int queuePair, int token, long address, long length) {
         if (on() && WindowBoundEvent.wanted()) {
-            WindowBoundEvent.record(device, queuePair, token, address, length);
+            WindowBoundEvent event = new WindowBoundEvent();
+            event.device = device;
+            event.queuePair = queuePair;
+            event.token = token;
+            event.address = address;
+            event.length = length;
+            event.commit();
         }
     }
 
     /** A token was invalidated. */
     public static void invalidated(String device, int queuePair, int token, boolean byPeer) {
         if (on() && WindowInvalidatedEvent.wanted()) {
-            WindowInvalidatedEvent.record(device, queuePair, token, byPeer);
+            WindowInvalidatedEvent event = new WindowInvalidatedEvent();
+            event.device = device;
+            event.queuePair = queuePair;
+            event.token = token;
+            event.byPeer = byPeer;
+            event.commit();
         }
     }
 
@@ -269,19 +290,6 @@ public final class FlightRecording {
         @Label("Reason")
         @Description("LOCAL, PEER, REQUEST_FAILED, DEVICE_REMOVED, or EVENT_THREAD_ENDED")
         String reason = "";
-
-        /** Records the event. */
-        public static void record(
-                String device, int queuePair, @Nullable Object peer, String reason) {
-            DisconnectEvent event = new DisconnectEvent();
-            if (event.shouldCommit()) {
-                event.device = device;
-                event.queuePair = queuePair;
-                event.peer = text(peer);
-                event.reason = reason;
-                event.commit();
-            }
-        }
     }
 
     /** A request ended with another status than SUCCESS and CANCELLED. */
@@ -360,18 +368,6 @@ public final class FlightRecording {
         public static boolean wanted() {
             return SETTINGS.isEnabled();
         }
-
-        /** Records the event. */
-        public static void record(
-                String device, int queuePair, String operation, String status, String reason) {
-            RefusedPostEvent event = new RefusedPostEvent();
-            event.device = device;
-            event.queuePair = queuePair;
-            event.operation = operation;
-            event.status = status;
-            event.reason = reason;
-            event.commit();
-        }
     }
 
     /** A bind of a window was accepted. */
@@ -393,18 +389,6 @@ public final class FlightRecording {
         public static boolean wanted() {
             return SETTINGS.isEnabled();
         }
-
-        /** Records the event. */
-        public static void record(
-                String device, int queuePair, int token, long address, long length) {
-            WindowBoundEvent event = new WindowBoundEvent();
-            event.device = device;
-            event.queuePair = queuePair;
-            event.token = token;
-            event.address = address;
-            event.length = length;
-            event.commit();
-        }
     }
 
     /** A token of this side was invalidated. */
@@ -422,16 +406,6 @@ public final class FlightRecording {
         /** Whether a recording wants it. */
         public static boolean wanted() {
             return SETTINGS.isEnabled();
-        }
-
-        /** Records the event. */
-        public static void record(String device, int queuePair, int token, boolean byPeer) {
-            WindowInvalidatedEvent event = new WindowInvalidatedEvent();
-            event.device = device;
-            event.queuePair = queuePair;
-            event.token = token;
-            event.byPeer = byPeer;
-            event.commit();
         }
     }
 }
