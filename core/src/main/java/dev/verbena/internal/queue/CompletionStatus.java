@@ -51,14 +51,14 @@ public final class CompletionStatus {
      * @param provider some of which say more, or less, than verbs asks for
      */
     public static Status of(int raw, OperationType type, Provider provider) {
-        if (type.isReceive() && provider.isOverlongReceive(raw)) {
+        if (type.isReceive() && provider.isLocalError(raw)) {
             return Status.BUFFER_OVERFLOW;
         }
         if (type.isReceive() && provider.isBadTokenToInvalidate(raw)) {
             return Status.ACCESS_VIOLATION;
         }
         boolean sends = type == OperationType.SEND || type == OperationType.WRITE;
-        return sends && provider.isBadLocalMemory(raw) ? Status.ACCESS_VIOLATION : of(raw, type);
+        return sends && provider.isLocalError(raw) ? Status.ACCESS_VIOLATION : of(raw, type);
     }
 
     public static Status of(int raw, OperationType type) {

@@ -194,10 +194,10 @@ public record Provider(
     }
 
     /**
-     * Whether the status of a send or write means that its local memory may not be used, on a
-     * provider that reports a generic status for it. The caller handles the standard statuses.
+     * Whether this generic status means that a receive's message was too long, or that the local
+     * memory of a send or write may not be used. The caller handles the standard statuses.
      */
-    public boolean isBadLocalMemory(int status) {
+    public boolean isLocalError(int status) {
         return reportsGenericErrors && status == Verbs.IBV_WC_LOC_QP_OP_ERR;
     }
 
@@ -208,13 +208,5 @@ public record Provider(
      */
     public boolean isBadTokenToInvalidate(int status) {
         return reportsGenericErrors && status == Verbs.IBV_WC_REM_INV_REQ_ERR;
-    }
-
-    /**
-     * Whether a receive's status means that its message was too long, on a provider that reports a
-     * generic status for it. The caller handles the standard statuses.
-     */
-    public boolean isOverlongReceive(int status) {
-        return reportsGenericErrors && status == Verbs.IBV_WC_LOC_QP_OP_ERR;
     }
 }

@@ -56,11 +56,10 @@ class ProviderTest {
     @CsvSource({"0xFFFFFF, true", "0x02c9, false", "0x626d74, false"})
     void someProvidersHideReasons(String vendor, boolean hides) {
         Provider provider = Provider.of(Integer.decode(vendor), 0x1017);
-        assertThat(provider.isOverlongReceive(2)).isEqualTo(hides);
-        assertThat(provider.isBadLocalMemory(2)).isEqualTo(hides);
-        assertThat(provider.isOverlongReceive(9)).isFalse();
+        assertThat(provider.isLocalError(2)).isEqualTo(hides);
+        assertThat(provider.isLocalError(9)).isFalse();
         assertThat(provider.isBadTokenToInvalidate(9)).isEqualTo(hides);
-        assertThat(provider.isBadLocalMemory(4)).isFalse();
+        assertThat(provider.isLocalError(4)).isFalse();
     }
 
     /** A critical downcall that enters the kernel, or waits, holds up every safepoint. */
