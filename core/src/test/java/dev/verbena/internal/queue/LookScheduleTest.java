@@ -1,4 +1,4 @@
-package dev.verbena.internal.runtime;
+package dev.verbena.internal.queue;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
@@ -10,7 +10,7 @@ class LookScheduleTest {
 
     private long now = Long.MAX_VALUE - 50 * MILLISECOND; // which wraps on the way
     private int looks;
-    private final LookSchedule schedule = new LookSchedule(() -> now);
+    private final SoftRoceQuirks.LookSchedule schedule = new SoftRoceQuirks.LookSchedule(() -> now);
 
     private void after(long nanoseconds) {
         now += nanoseconds;
