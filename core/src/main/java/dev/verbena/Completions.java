@@ -110,7 +110,7 @@ public final class Completions {
     private boolean isStalled(int index) {
         return records.status(index) == WorkCompletions.FLUSHED
                 && !records.type(index).isReceive()
-                && handle(index).stalled();
+                && handle(index).progress().stalled();
     }
 
     /**

@@ -46,10 +46,10 @@ final class ConnectionHandle extends QueuePairHandle {
                             .formatted(of.name(), own.name()));
         }
         queuePair.acquire();
-        if (!queuePair.handle().beginConnecting()) {
+        if (!queuePair.handle().progress().beginConnecting()) {
             queuePair.release();
             throw new VerbenaException(
-                    queuePair.handle().flushed()
+                    queuePair.handle().progress().flushed()
                             ? Status.CONNECTION_INVALID
                             : Status.CONNECTION_ACTIVE,
                     queuePair
@@ -136,7 +136,7 @@ final class ConnectionHandle extends QueuePairHandle {
 
     @Override
     public boolean usable() {
-        return !queuePair.flushed();
+        return !queuePair.progress().flushed();
     }
 
     @Override
@@ -171,7 +171,7 @@ final class ConnectionHandle extends QueuePairHandle {
     public void release(boolean fresh) {
         if (released.compareAndSet(false, true)) {
             if (fresh) {
-                queuePair.giveUpConnecting();
+                queuePair.progress().giveUpConnecting();
             }
             use.release();
             queuePair.queuePair().release();

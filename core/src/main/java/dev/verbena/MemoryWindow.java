@@ -5,7 +5,6 @@ import dev.verbena.internal.queue.Domain;
 import dev.verbena.internal.queue.Endpoint;
 import dev.verbena.internal.queue.NativeQueuePair;
 import dev.verbena.internal.queue.Window;
-import dev.verbena.internal.queue.WindowRequests;
 import dev.verbena.internal.runtime.Teardown;
 import dev.verbena.internal.verbs.DeviceControl;
 import dev.verbena.internal.verbs.Errno;
@@ -245,7 +244,6 @@ public final class MemoryWindow extends NativeObject {
     /** Posts a bind: see {@link QueuePair#bind}. */
     PostResult bind(
             NativeQueuePair by,
-            WindowRequests requests,
             long context,
             MemoryRegion to,
             long offset,
@@ -258,7 +256,8 @@ public final class MemoryWindow extends NativeObject {
                 ensureOpen(); // the close waits for this lock
                 boolean wasIdle = window.idle();
                 PostResult answer =
-                        requests.bind(context, window, to.registered(), offset, length, flags);
+                        by.windowRequests()
+                                .bind(context, window, to.registered(), offset, length, flags);
                 if (answer == PostResult.ACCEPTED) {
                     MemoryRegion before = region;
                     region = to;
@@ -286,11 +285,10 @@ public final class MemoryWindow extends NativeObject {
     }
 
     /** Posts an invalidate: see {@link QueuePair#invalidate}. */
-    synchronized PostResult invalidate(
-            NativeQueuePair by, WindowRequests requests, long context, int flags) {
+    synchronized PostResult invalidate(NativeQueuePair by, long context, int flags) {
         ensureOpen(); // the close waits for this lock
         int token = window.token();
-        PostResult answer = requests.invalidate(context, window, flags);
+        PostResult answer = by.windowRequests().invalidate(context, window, flags);
         if (answer == PostResult.ACCEPTED) {
             FlightRecording.invalidated(by.deviceName(), by.number(), token, false);
         }

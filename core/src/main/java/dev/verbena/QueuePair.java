@@ -2,14 +2,11 @@ package dev.verbena;
 
 import com.google.errorprone.annotations.CheckReturnValue;
 
-import dev.verbena.internal.events.FlightRecording;
 import dev.verbena.internal.queue.NativeQueuePair;
 import dev.verbena.internal.queue.Operation;
 import dev.verbena.internal.queue.ReceiveQueue;
-import dev.verbena.internal.queue.RequestCounts;
 import dev.verbena.internal.queue.SendQueue;
 import dev.verbena.internal.queue.StackReserve;
-import dev.verbena.internal.queue.WindowRequests;
 import dev.verbena.internal.runtime.Teardown;
 import dev.verbena.internal.util.Arguments;
 import dev.verbena.internal.verbs.Errno;
@@ -75,7 +72,6 @@ public final class QueuePair extends NativeObject implements SendRequests {
     private final QueuePairLimits limits;
     private final Handle handle;
     private final SendQueue sends;
-    private final WindowRequests windowRequests;
     private final @Nullable ReceiveQueue receives; // null with a shared receive queue
     private volatile @Nullable Object attachment; // the caller's
 
@@ -102,7 +98,6 @@ public final class QueuePair extends NativeObject implements SendRequests {
             checkLimits(info);
             this.handle = new Handle(info, adapter.portTable().chosen());
             this.sends = handle.sends();
-            this.windowRequests = new WindowRequests(sends, receiveCompletions.poller());
             this.receives = handle.receives();
             handle.register(this, teardown());
         } catch (Throwable t) {
@@ -207,7 +202,7 @@ public final class QueuePair extends NativeObject implements SendRequests {
         Peer named = Peer.of(Arguments.notNull(peer, "peer"));
         run(
                 () -> {
-                    if (!handle.beginConnecting()) {
+                    if (!handle.progress().beginConnecting()) {
                         throw new IllegalStateException(this + " is connected or flushed already");
                     }
                     handle.byAddress().connect(peer, named, options::applyTo, options::advice);
@@ -381,7 +376,7 @@ public final class QueuePair extends NativeObject implements SendRequests {
                         : receives.post(context, buffers.buffers);
         return result == PostResult.ACCEPTED
                 ? result
-                : refused(handle.receiveCounts(), "receive", result);
+                : handle.refused(handle.receiveCounts(), "receive", result);
     }
 
     /**
@@ -430,8 +425,7 @@ public final class QueuePair extends NativeObject implements SendRequests {
         try {
             return answer(
                     Operation.BIND.name(),
-                    window.bind(
-                            handle, windowRequests, context, region, offset, length, flags.bits));
+                    window.bind(handle, context, region, offset, length, flags.bits));
         } catch (RuntimeException | Error e) {
             sends.postDeferred();
             throw e;
@@ -461,8 +455,7 @@ public final class QueuePair extends NativeObject implements SendRequests {
         StackReserve.check();
         try {
             return answer(
-                    Operation.INVALIDATE.name(),
-                    window.invalidate(handle, windowRequests, context, flags.bits));
+                    Operation.INVALIDATE.name(), window.invalidate(handle, context, flags.bits));
         } catch (RuntimeException | Error e) {
             sends.postDeferred();
             throw e;
@@ -573,13 +566,7 @@ public final class QueuePair extends NativeObject implements SendRequests {
     PostResult answer(String operation, PostResult result) {
         return result == PostResult.ACCEPTED
                 ? result
-                : refused(handle.sendCounts(), operation, result);
-    }
-
-    private PostResult refused(RequestCounts counts, String operation, PostResult result) {
-        counts.refused(result);
-        FlightRecording.refused(adapter.name(), handle.number(), operation, result);
-        return result;
+                : handle.refused(handle.sendCounts(), operation, result);
     }
 
     // ---- its end

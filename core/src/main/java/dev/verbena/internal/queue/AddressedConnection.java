@@ -93,7 +93,7 @@ public final class AddressedConnection {
             }
             pair.connected(peer, to.invalidatable(), reads, true);
         } catch (Throwable t) {
-            pair.giveUpConnecting();
+            pair.progress().giveUpConnecting();
             if (event != null) {
                 event.end(t);
             }

@@ -7,6 +7,7 @@ import dev.verbena.AdapterInfo;
 import dev.verbena.OperationType;
 import dev.verbena.Peer;
 import dev.verbena.Port;
+import dev.verbena.PostResult;
 import dev.verbena.QueuePairLimits;
 import dev.verbena.QueuePairState;
 import dev.verbena.VerbenaException;
@@ -58,6 +59,7 @@ public abstract class NativeQueuePair extends Endpoint {
     private final long address;
     private final int number;
     private final SendQueue sends;
+    private final WindowRequests windowRequests;
     private final @Nullable ReceiveQueue receives; // null with a shared receive queue
     private final @Nullable CompletableFuture<Void> lastReceive; // null if receives are its own
     private volatile long errorSince; // by nanoTime; 0 while it is not in the error state
@@ -109,6 +111,7 @@ public abstract class NativeQueuePair extends Endpoint {
                     control.toInit(made, port.number(), remoteRights()), "ibv_modify_qp(INIT)", "");
             this.number = control.queuePairNumber(made);
             this.sends = createSendQueue(interval, port.maxMessageBytes());
+            this.windowRequests = new WindowRequests(sends, receiveCompletions.poller());
             this.receives = sharedReceives == null ? createReceiveQueue() : null;
             if (sharedReceives != null) {
                 receiveCompletions.poller().share(number, this, true);
@@ -229,6 +232,11 @@ public abstract class NativeQueuePair extends Endpoint {
         return sends;
     }
 
+    /** Binds and invalidates on its send queue. */
+    public WindowRequests windowRequests() {
+        return windowRequests;
+    }
+
     /** Its receive queue, or null when it takes receives from a shared one. */
     public @Nullable ReceiveQueue receives() {
         return receives;
@@ -265,10 +273,6 @@ public abstract class NativeQueuePair extends Endpoint {
         return Math.min(limits.outboundReads(), info.maxOutboundReads());
     }
 
-    public boolean flushed() {
-        return progress.flushed();
-    }
-
     public @Nullable Peer peer() {
         return peer;
     }
@@ -276,6 +280,11 @@ public abstract class NativeQueuePair extends Endpoint {
     /** How far it has come, unless it is closed. */
     public QueuePairState state() {
         return progress.state(sends);
+    }
+
+    /** What has happened to it so far. */
+    public QueuePairProgress progress() {
+        return progress;
     }
 
     /** The name of its device. */
@@ -292,16 +301,6 @@ public abstract class NativeQueuePair extends Endpoint {
     }
 
     // ---- the connection
-
-    /** Reserves it for one connection; false when it is or was connected, or flushed. */
-    public boolean beginConnecting() {
-        return progress.beginConnecting();
-    }
-
-    /** Gives it back after an attempt that did not change it. */
-    public void giveUpConnecting() {
-        progress.giveUpConnecting();
-    }
 
     /** Its connection by address. */
     public AddressedConnection byAddress() {
@@ -484,9 +483,11 @@ public abstract class NativeQueuePair extends Endpoint {
 
     // ---- what is reported of it
 
-    /** Whether its watchdog has failed it, so that what was flushed had not completed in time. */
-    public boolean stalled() {
-        return progress.stalled();
+    /** Counts and records a refused post, of its sends or its receives. Returns the result. */
+    public PostResult refused(RequestCounts of, String operation, PostResult result) {
+        of.refused(result);
+        FlightRecording.refused(device.name(), number, operation, result);
+        return result;
     }
 
     @Override

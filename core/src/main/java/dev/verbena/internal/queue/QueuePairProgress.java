@@ -6,7 +6,7 @@ import dev.verbena.QueuePairState;
  * The progress of a queue pair from creation to close, and the reason why its connection ended. Any
  * thread may set a fact. The facts that two threads may want to change are guarded by the monitor.
  */
-final class QueuePairProgress {
+public final class QueuePairProgress {
     private volatile boolean connecting; // or connected, or flushed; set under the monitor
     private boolean connectedByAddress; // and not ended; under the monitor
     private volatile boolean reachable; // was moved to ready-to-receive
@@ -20,15 +20,17 @@ final class QueuePairProgress {
     private volatile boolean failedByItself; // flushed for another reason than these two
     private volatile boolean broken; // IBV_EVENT_QP_FATAL
 
+    QueuePairProgress() {}
+
     /** Reserves it for one connection; false when it is or was connected, or flushed. */
-    synchronized boolean beginConnecting() {
+    public synchronized boolean beginConnecting() {
         boolean free = !connecting;
         connecting = true;
         return free;
     }
 
     /** Gives it back after an attempt that did not change it. */
-    synchronized void giveUpConnecting() {
+    public synchronized void giveUpConnecting() {
         connecting = flushed;
     }
 
@@ -60,7 +62,7 @@ final class QueuePairProgress {
         connecting = true; // or connect() would find the send queue ended
     }
 
-    boolean flushed() {
+    public boolean flushed() {
         return flushed;
     }
 
@@ -83,7 +85,7 @@ final class QueuePairProgress {
     }
 
     /** Whether its watchdog has failed it, so that what was flushed had not completed in time. */
-    boolean stalled() {
+    public boolean stalled() {
         return stalled;
     }
 
