@@ -36,6 +36,7 @@ public final class ConnectionOptions {
         boolean announced = true;
         boolean assumeInvalidatable;
         @Nullable InetSocketAddress local;
+        @Nullable SharedEndpoint endpoint;
         PathOptions path = PathOptions.DEFAULTS;
     }
 
@@ -115,6 +116,19 @@ public final class ConnectionOptions {
     }
 
     /**
+     * Connects from an address that several connectors share (NdkConnectWithSharedEndpoint),
+     * instead of a {@linkplain #withLocalAddress local address}. The close of the endpoint pends on
+     * the connector until that has released its queue pair.
+     *
+     * @param shared an endpoint of the connector's adapter
+     * @return a changed copy of these options
+     */
+    public ConnectionOptions withSharedEndpoint(SharedEndpoint shared) {
+        Arguments.notNull(shared, "shared");
+        return with(changed -> changed.endpoint = shared);
+    }
+
+    /**
      * Changes how packets travel and when they are sent again: traffic class, acknowledgement
      * timeout, retries. {@link Connector#connect connect} and {@link Connector#accept accept} use
      * them; other steps do not.
@@ -140,6 +154,7 @@ public final class ConnectionOptions {
                 values.announced,
                 values.assumeInvalidatable,
                 values.local,
+                values.endpoint,
                 values.path);
     }
 
@@ -156,13 +171,14 @@ public final class ConnectionOptions {
     /** Shows only the length of the private data, which may be secret. */
     @Override
     public String toString() {
-        return "ConnectionOptions(within %s, %d bytes of private data%s%s%s%s)"
+        return "ConnectionOptions(within %s, %d bytes of private data%s%s%s%s%s)"
                 .formatted(
                         Text.time(values.deadline),
                         values.privateData.length,
                         values.announced ? "" : ", not announced",
                         values.assumeInvalidatable ? ", assuming an invalidatable peer" : "",
                         values.local == null ? "" : ", from " + values.local,
+                        values.endpoint == null ? "" : ", from " + values.endpoint,
                         values.path.equals(PathOptions.DEFAULTS) ? "" : ", " + values.path);
     }
 }

@@ -108,11 +108,12 @@ public final class Connector extends NativeObject {
      *     rejects the request ({@link #connectionData} then returns its private data);
      *     NETWORK_UNREACHABLE, HOST_UNREACHABLE; IO_TIMEOUT if the peer does not answer in time;
      *     INVALID_ADDRESS for an address that RDMA cannot reach from this adapter;
-     *     CONNECTION_ACTIVE if connector or queue pair is connected; INVALID_BUFFER_SIZE for too
-     *     much private data; CANCELLED when interrupted or closed; DEVICE_REMOVED
+     *     CONNECTION_ACTIVE if connector or queue pair is connected; ADDRESS_ALREADY_EXISTS if a
+     *     connection from the {@link SharedEndpoint} to this peer exists; INVALID_BUFFER_SIZE for
+     *     too much private data; CANCELLED when interrupted or closed; DEVICE_REMOVED
      */
     public void connect(QueuePair queuePair, InetSocketAddress peer, ConnectionOptions options) {
-        await(begin(queuePair, peer, null, options));
+        await(call(() -> begin(queuePair, peer, options)));
     }
 
     /**
@@ -138,64 +139,13 @@ public final class Connector extends NativeObject {
      */
     public CompletableFuture<Void> connectAsync(
             QueuePair queuePair, InetSocketAddress peer, ConnectionOptions options) {
-        return async(() -> begin(queuePair, peer, null, options));
-    }
-
-    /**
-     * Asks a peer for a connection from an address that several connectors share
-     * (NdkConnectWithSharedEndpoint), and waits for its answer.
-     *
-     * @param queuePair the queue pair of this side, not connected before
-     * @param endpoint the local address; its own close pends on this connector
-     * @param peer the address that the peer listens on
-     * @param options deadline, private data and path
-     * @throws VerbenaException as {@link #connect(QueuePair, InetSocketAddress,
-     *     ConnectionOptions)}, and ADDRESS_ALREADY_EXISTS when a connection between these two
-     *     addresses exists
-     */
-    public void connectWithSharedEndpoint(
-            QueuePair queuePair,
-            SharedEndpoint endpoint,
-            InetSocketAddress peer,
-            ConnectionOptions options) {
-        await(begin(queuePair, peer, Arguments.notNull(endpoint, "endpoint"), options));
-    }
-
-    /**
-     * Asks a peer for a connection from an address that several connectors share
-     * (NdkConnectWithSharedEndpoint).
-     *
-     * @param queuePair the queue pair of this side, not connected before
-     * @param endpoint the local address; its own close pends on this connector
-     * @param peer the address that the peer listens on
-     * @param options deadline, private data and path
-     * @return a future that completes when the peer has accepted, and fails as {@link
-     *     #connectWithSharedEndpoint} does
-     */
-    public CompletableFuture<Void> connectWithSharedEndpointAsync(
-            QueuePair queuePair,
-            SharedEndpoint endpoint,
-            InetSocketAddress peer,
-            ConnectionOptions options) {
-        Arguments.notNull(endpoint, "endpoint");
-        return async(() -> begin(queuePair, peer, endpoint, options));
+        return async(() -> call(() -> begin(queuePair, peer, options)));
     }
 
     private CompletableFuture<Void> begin(
-            QueuePair queuePair,
-            InetSocketAddress peer,
-            @Nullable SharedEndpoint endpoint,
-            ConnectionOptions options) {
-        // Queries the addresses of the device.
-        return call(() -> beginHeld(queuePair, peer, endpoint, options));
-    }
-
-    private CompletableFuture<Void> beginHeld(
-            QueuePair queuePair,
-            InetSocketAddress peer,
-            @Nullable SharedEndpoint endpoint,
-            ConnectionOptions options) {
+            QueuePair queuePair, InetSocketAddress peer, ConnectionOptions options) {
         Addresses.check(adapter.portTable(), peer, "connect to");
+        SharedEndpoint endpoint = options.values.endpoint;
         InetSocketAddress local = endpoint == null ? options.values.local : endpoint.localAddress();
         Iterator<@Nullable InetSocketAddress> sources =
                 Addresses.sources(adapter.portTable(), local, peer);

@@ -102,8 +102,10 @@ class ConnectFailuresTest extends ConnectorRig {
         VerbenaException e =
                 failure(
                         () ->
-                                connector.connectWithSharedEndpoint(
-                                        near, endpoint, new InetSocketAddress(HERE, 7), DEFAULTS));
+                                connector.connect(
+                                        near,
+                                        new InetSocketAddress(HERE, 7),
+                                        DEFAULTS.withSharedEndpoint(endpoint)));
         assertThat(e.status()).isEqualTo(Status.INSUFFICIENT_RESOURCES);
         assertThat(e.errno()).isEqualTo(Errno.ENOMEM);
         assertThat(e.verb()).startsWith("rdma_");

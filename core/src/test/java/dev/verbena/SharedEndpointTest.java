@@ -20,7 +20,7 @@ class SharedEndpointTest extends ConnectorRig {
         InetSocketAddress two = listener().localAddress();
         Connector first = connector();
         CompletableFuture<Void> connecting =
-                first.connectWithSharedEndpointAsync(near, endpoint, one, DEFAULTS);
+                first.connectAsync(near, one, DEFAULTS.withSharedEndpoint(endpoint));
         Connector request = request();
         assertThat(request.peerAddress()).isEqualTo(endpoint.localAddress());
         CompletableFuture<Void> accepting = request.acceptAsync(far, DEFAULTS);
@@ -32,12 +32,15 @@ class SharedEndpointTest extends ConnectorRig {
                         failure(
                                         () ->
                                                 connector()
-                                                        .connectWithSharedEndpoint(
-                                                                third, endpoint, one, DEFAULTS))
+                                                        .connect(
+                                                                third,
+                                                                one,
+                                                                DEFAULTS.withSharedEndpoint(
+                                                                        endpoint)))
                                 .status())
                 .isEqualTo(Status.ADDRESS_ALREADY_EXISTS);
         Connector second = connector();
-        second.connectWithSharedEndpointAsync(third, endpoint, two, DEFAULTS);
+        second.connectAsync(third, two, DEFAULTS.withSharedEndpoint(endpoint));
         assertThat(request().peerAddress()).isEqualTo(endpoint.localAddress());
         assertThat(endpoint.toString()).contains("10.0.0.1");
     }
@@ -47,8 +50,8 @@ class SharedEndpointTest extends ConnectorRig {
         SharedEndpoint endpoint = adapter.createSharedEndpoint(new InetSocketAddress(HERE, 0));
         Connector connector = connector();
         CompletableFuture<Void> connecting =
-                connector.connectWithSharedEndpointAsync(
-                        near, endpoint, listener().localAddress(), DEFAULTS);
+                connector.connectAsync(
+                        near, listener().localAddress(), DEFAULTS.withSharedEndpoint(endpoint));
         request();
         endpoint.close();
         assertThat(failure(() -> adapter.createSharedEndpoint(endpoint.localAddress())).status())

@@ -426,20 +426,15 @@ class ConnectionTest {
                                 client.completionQueue, client.completionQueue, SMALL);
                 Connector first = client.adapter.createConnector();
                 Connector other = client.adapter.createConnector()) {
-            var connecting =
-                    first.connectWithSharedEndpointAsync(
-                            client.queuePair,
-                            endpoint,
-                            one.localAddress(),
-                            ConnectionOptions.DEFAULTS);
+            var shared = ConnectionOptions.DEFAULTS.withSharedEndpoint(endpoint);
+            var connecting = first.connectAsync(client.queuePair, one.localAddress(), shared);
             try (Connector request = request()) {
                 assertThat(request.peerAddress()).isEqualTo(endpoint.localAddress());
                 var accepting = request.acceptAsync(server.queuePair, ConnectionOptions.DEFAULTS);
                 connecting.get(30, TimeUnit.SECONDS);
                 first.completeConnect();
                 accepting.get(30, TimeUnit.SECONDS);
-                other.connectWithSharedEndpointAsync(
-                        second, endpoint, two.localAddress(), ConnectionOptions.DEFAULTS);
+                other.connectAsync(second, two.localAddress(), shared);
                 try (Connector alike = request()) {
                     assertThat(alike.peerAddress()).isEqualTo(endpoint.localAddress());
                 }
