@@ -3,6 +3,7 @@ package dev.verbena;
 import com.google.errorprone.annotations.CheckReturnValue;
 
 import dev.verbena.internal.runtime.Teardown;
+import dev.verbena.internal.runtime.Threads;
 import dev.verbena.internal.util.Text;
 
 import org.jspecify.annotations.Nullable;
@@ -10,11 +11,17 @@ import org.jspecify.annotations.Nullable;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.time.Duration;
+import java.util.ArrayDeque;
 import java.util.ArrayList;
+import java.util.Deque;
 import java.util.List;
 import java.util.Objects;
-import java.util.concurrent.Semaphore;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.Executor;
+import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicIntegerArray;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.atomic.AtomicReferenceArray;
@@ -37,7 +44,7 @@ import java.util.concurrent.atomic.LongAdder;
  *
  * <p>May be used from any thread, also from virtual ones: a take that waits holds no carrier
  * thread. Taking and giving back allocate nothing and take no lock, unless a take has to wait.
- * Waiting takes are not served in order.
+ * Takes that wait, threads and futures alike, are served in order.
  *
  * <p>If the pool is closed while buffers are taken, takes fail, also those that wait, and its
  * memory is freed when the last buffer is given back ({@link #awaitClosed}).
@@ -47,7 +54,7 @@ public final class BufferPool extends NativeObject {
     private static final long STRIDE = 64; // a cache line: buffers do not share one
     private static final int NONE = -1;
     private static final int SHOWN = 3;
-    private static final int ENOUGH_FOR_ALL = Integer.MAX_VALUE / 2;
+    private static final int MOST_FUTURES = 1024;
 
     // Of each buffer.
     private static final int FREE = 0;
@@ -65,8 +72,8 @@ public final class BufferPool extends NativeObject {
     private final AtomicLong head = new AtomicLong(Integer.toUnsignedLong(NONE));
     private final int[] next;
 
-    // A permit for each free buffer. The close adds a permit for each take that may be waiting.
-    private final Semaphore available = new Semaphore(0);
+    private final Deque<Waiter> waiters = new ArrayDeque<>(); // guarded by itself
+    private volatile int waiting; // how many they are
 
     private final LongAdder taken = new LongAdder();
     private final LongAdder returned = new LongAdder();
@@ -112,7 +119,6 @@ public final class BufferPool extends NativeObject {
                 }
                 push(index);
             }
-            available.release(count);
         } catch (Throwable t) {
             Teardown end = teardown();
             end.failed(t);
@@ -144,26 +150,56 @@ public final class BufferPool extends NativeObject {
     @CheckReturnValue
     public PooledBuffer take(Duration timeout) throws InterruptedException {
         acquire();
-        int index = NONE;
+        int index = popBehindWaiters();
+        if (index != NONE) {
+            return hand(index);
+        }
+        CompletableFuture<PooledBuffer> mine = waitFor(Runnable::run, Integer.MAX_VALUE);
         try {
-            if (!available.tryAcquire()) {
-                waits.increment();
-                if (!available.tryAcquire(
-                        TimeUnit.NANOSECONDS.convert(timeout), TimeUnit.NANOSECONDS)) {
-                    refusals.increment();
-                    throw exhausted(timeout);
-                }
+            return mine.get(TimeUnit.NANOSECONDS.convert(timeout), TimeUnit.NANOSECONDS);
+        } catch (TimeoutException e) {
+            if (mine.cancel(false)) {
+                throw exhausted(timeout);
             }
-            index = pop();
-            if (index == NONE) { // the close added this permit
-                throw new ClosedException(this);
+        } catch (InterruptedException e) {
+            if (mine.cancel(false)) {
+                throw e;
             }
-        } finally {
-            if (index == NONE) {
-                release();
+            Thread.currentThread().interrupt(); // a buffer came first
+        } catch (ExecutionException e) {
+            if (e.getCause() instanceof Error error) {
+                throw error;
             }
         }
-        return hand(index);
+        if (mine.state() == Future.State.SUCCESS) {
+            return mine.resultNow();
+        }
+        throw new ClosedException(this);
+    }
+
+    /**
+     * Takes a buffer when one is free. A future that is cancelled, or times out ({@link
+     * CompletableFuture#orTimeout}), waits no more; a buffer that is handed to it at that moment
+     * stays in the pool.
+     *
+     * @return a future of a buffer, to be given back. Where it had to wait, dependent stages run on
+     *     a callback thread, and may block. It fails with a {@link VerbenaException}, with
+     *     NO_MORE_ENTRIES, when 1,024 takes wait already, and with an {@link IllegalStateException}
+     *     if the pool is closed, or is closed during the wait
+     */
+    @CheckReturnValue
+    public CompletableFuture<PooledBuffer> takeAsync() {
+        CompletableFuture<PooledBuffer> now = new CompletableFuture<>(); // may find no memory
+        if (!tryAcquire()) {
+            now.completeExceptionally(new ClosedException(this));
+            return now;
+        }
+        int index = popBehindWaiters();
+        if (index == NONE) {
+            return waitFor(Threads.CALLBACKS, MOST_FUTURES);
+        }
+        now.complete(hand(index));
+        return now;
     }
 
     /**
@@ -175,7 +211,7 @@ public final class BufferPool extends NativeObject {
     @CheckReturnValue
     public @Nullable PooledBuffer tryTake() {
         acquire();
-        int index = available.tryAcquire() ? pop() : NONE;
+        int index = popBehindWaiters();
         if (index == NONE) {
             release();
             refusals.increment();
@@ -227,8 +263,131 @@ public final class BufferPool extends NativeObject {
 
     private void put(int index) {
         push(index);
-        available.release();
+        serve();
     }
+
+    // ---- takes that wait
+
+    /** A take that waits. Holds a reference to the pool, which its buffer inherits. */
+    private final class Waiter implements Runnable {
+        private final CompletableFuture<PooledBuffer> future;
+        private final Executor executor; // on which the future is completed
+        private @Nullable PooledBuffer buffer;
+        private @Nullable Throwable failure;
+
+        Waiter(CompletableFuture<PooledBuffer> future, Executor executor) {
+            this.future = future;
+            this.executor = executor;
+        }
+
+        /** Hands it a buffer, or none if the pool is closed. */
+        void serve(int index) {
+            try {
+                if (index == NONE) {
+                    release();
+                    failure = new ClosedException(BufferPool.this);
+                } else {
+                    buffer = hand(index);
+                }
+            } catch (Throwable t) {
+                failure = t;
+            }
+            try {
+                executor.execute(this);
+            } catch (Throwable t) { // no memory to do that
+                run();
+            }
+        }
+
+        @Override
+        public void run() {
+            PooledBuffer handed = buffer;
+            if (handed == null) {
+                future.completeExceptionally(Objects.requireNonNull(failure));
+            } else if (!future.complete(handed)) {
+                putBack(handed.index()); // it was cancelled at this moment
+            }
+        }
+    }
+
+    /** A free buffer, unless others wait for it; otherwise NONE. */
+    private int popBehindWaiters() {
+        return waiting == 0 ? pop() : NONE;
+    }
+
+    /** Waits at the end of the queue; fails if so many wait already. */
+    private CompletableFuture<PooledBuffer> waitFor(Executor executor, int most) {
+        CompletableFuture<PooledBuffer> future;
+        boolean queued = false;
+        try {
+            CompletableFuture<PooledBuffer> made = new CompletableFuture<>();
+            future = made;
+            var _ =
+                    future.whenComplete(
+                            (buffer, thrown) -> {
+                                if (thrown != null) {
+                                    withdraw(made);
+                                }
+                            });
+            Waiter waiter = new Waiter(future, executor);
+            synchronized (waiters) {
+                if (waiters.size() < most) {
+                    waiters.add(waiter);
+                    waiting = waiters.size();
+                    queued = true;
+                }
+            }
+        } finally {
+            if (!queued) {
+                release();
+            }
+        }
+        if (queued) {
+            waits.increment();
+            serve(); // one may have been given back meanwhile, or the pool closed
+        } else {
+            refusals.increment();
+            future.completeExceptionally(
+                    new VerbenaException(
+                            Status.NO_MORE_ENTRIES,
+                            "%s: %s wait for a buffer already: wait for some of their futures first"
+                                    .formatted(describe(), Text.count(most, "take"))));
+        }
+        return future;
+    }
+
+    @SuppressWarnings("ReferenceEquality") // a take is known by its future
+    private void withdraw(CompletableFuture<PooledBuffer> future) {
+        boolean withdrawn;
+        synchronized (waiters) {
+            withdrawn = waiters.removeIf(waiter -> waiter.future == future);
+            waiting = waiters.size();
+        }
+        if (withdrawn) {
+            refusals.increment();
+            release();
+        }
+    }
+
+    /** Serves those that wait, in order, while there are buffers; all of them if it is closed. */
+    private void serve() {
+        while (waiting > 0) {
+            Waiter first;
+            int index;
+            synchronized (waiters) {
+                boolean closed = isClosed();
+                index = closed || waiters.isEmpty() ? NONE : pop();
+                first = closed || index != NONE ? waiters.poll() : null;
+                waiting = waiters.size();
+            }
+            if (first == null) {
+                return;
+            }
+            first.serve(index);
+        }
+    }
+
+    // ---- buffers
 
     boolean isTaken(int index) {
         return states.get(index) == TAKEN;
@@ -321,7 +480,7 @@ public final class BufferPool extends NativeObject {
      * @param givenBack how often a buffer was given back
      * @param waits how often a take found the pool empty and waited
      * @param refusals how often a take returned no buffer: {@link BufferPool#tryTake} on an empty
-     *     pool, and timeouts
+     *     pool, and waits that ended without one
      * @param free how many buffers were free
      */
     public record Counters(long taken, long givenBack, long waits, long refusals, int free) {}
@@ -338,7 +497,7 @@ public final class BufferPool extends NativeObject {
     /** Ends all waits. With tracking, reports the buffers that are still taken. */
     @Override
     void shut(Teardown end) {
-        available.release(ENOUGH_FOR_ALL);
+        serve();
         List<Throwable> places = outstanding();
         for (Throwable place : places) {
             LOGGER.log(

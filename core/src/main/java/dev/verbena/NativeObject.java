@@ -182,7 +182,7 @@ abstract class NativeObject implements AutoCloseable {
     }
 
     /** Adds a reference as {@link #acquire} does; returns false if closed. */
-    private boolean tryAcquire() {
+    final boolean tryAcquire() {
         int seen = state;
         while (seen > 0) {
             if (STATE.compareAndSet(this, seen, seen + 1)) {

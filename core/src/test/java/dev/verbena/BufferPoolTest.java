@@ -17,8 +17,12 @@ import java.lang.management.ManagementFactory;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Collections;
 import java.util.List;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicReference;
 
@@ -198,6 +202,152 @@ class BufferPoolTest {
         waiter.join();
         assertThat(thrown.get()).isInstanceOf(InterruptedException.class);
         all.forEach(PooledBuffer::giveBack);
+    }
+
+    @Nested
+    class Asynchronously {
+        private final List<PooledBuffer> all = takeAll();
+
+        private void giveAllBack() {
+            all.forEach(PooledBuffer::giveBack);
+            Until.holds(() -> pool.counters().free() == 4);
+        }
+
+        @Test
+        void aFreeBufferIsTakenAtOnce() {
+            all.removeFirst().giveBack();
+            CompletableFuture<PooledBuffer> taken = pool.takeAsync();
+            assertThat(taken).isCompleted();
+            all.add(taken.join());
+            giveAllBack();
+        }
+
+        @Test
+        void futuresAndThreadsAreServedInOrder() throws Exception {
+            List<String> order = Collections.synchronizedList(new ArrayList<>());
+            CompletableFuture<PooledBuffer> first = pool.takeAsync();
+            Thread second =
+                    Thread.startVirtualThread(
+                            () -> {
+                                PooledBuffer buffer = taken();
+                                order.add("thread");
+                                buffer.giveBack();
+                            });
+            Until.holds(() -> pool.counters().waits() == 2);
+            CompletableFuture<Void> third =
+                    pool.takeAsync()
+                            .thenAccept(
+                                    buffer -> {
+                                        order.add("future");
+                                        buffer.giveBack();
+                                    });
+            assertThat(pool.tryTake()).as("others wait").isNull();
+            all.removeFirst().giveBack();
+            all.add(first.get(30, TimeUnit.SECONDS));
+            assertThat(order).isEmpty();
+            all.removeFirst().giveBack();
+            third.get(30, TimeUnit.SECONDS);
+            second.join();
+            assertThat(order).containsExactly("thread", "future");
+            giveAllBack();
+        }
+
+        /** A stage may wait for another buffer: it runs on a thread of its own. */
+        @Test
+        void aStageMayWait() throws Exception {
+            CompletableFuture<Integer> two =
+                    pool.takeAsync()
+                            .thenApply(
+                                    one -> {
+                                        PooledBuffer other = taken();
+                                        one.giveBack();
+                                        other.giveBack();
+                                        return 2;
+                                    });
+            all.removeFirst().giveBack();
+            Until.holds(() -> pool.counters().waits() == 2);
+            all.removeFirst().giveBack();
+            assertThat(two.get(30, TimeUnit.SECONDS)).isEqualTo(2);
+            giveAllBack();
+        }
+
+        @Test
+        void aCancelledFutureWaitsNoMore() {
+            CompletableFuture<PooledBuffer> cancelled = pool.takeAsync();
+            CompletableFuture<PooledBuffer> late =
+                    pool.takeAsync().orTimeout(1, TimeUnit.MILLISECONDS);
+            assertThatThrownBy(late::join).hasCauseInstanceOf(TimeoutException.class);
+            assertThat(cancelled.cancel(true)).isTrue();
+            assertThat(pool.counters().refusals()).isEqualTo(3);
+            PooledBuffer free = all.removeFirst();
+            free.giveBack();
+            all.add(taken());
+            giveAllBack();
+        }
+
+        @Test
+        void whenTooManyWaitItRefuses() {
+            List<CompletableFuture<PooledBuffer>> futures = new ArrayList<>();
+            for (int i = 0; i < 1024; i++) {
+                futures.add(pool.takeAsync());
+            }
+            assertThatThrownBy(() -> pool.takeAsync().join())
+                    .cause()
+                    .isInstanceOfSatisfying(
+                            VerbenaException.class,
+                            e -> assertThat(e.status()).isEqualTo(Status.NO_MORE_ENTRIES))
+                    .hasMessageContaining("1,024 takes wait");
+            futures.forEach(future -> future.cancel(true));
+            giveAllBack();
+        }
+
+        @Test
+        void theCloseFailsAllThatWait() {
+            CompletableFuture<PooledBuffer> waits = pool.takeAsync();
+            pool.close();
+            assertThatThrownBy(() -> waits.get(30, TimeUnit.SECONDS))
+                    .hasCauseInstanceOf(IllegalStateException.class)
+                    .hasMessageContaining("is closed");
+            assertThatThrownBy(() -> pool.takeAsync().join())
+                    .hasCauseInstanceOf(IllegalStateException.class);
+            all.forEach(PooledBuffer::giveBack);
+            pool.awaitClosed(SOON);
+        }
+
+        /** Futures that are cancelled just when buffers are handed to them: none is lost. */
+        @Test
+        void noBufferIsLost() throws InterruptedException {
+            all.forEach(PooledBuffer::giveBack);
+            List<Thread> threads = new ArrayList<>();
+            for (int t = 0; t < 4; t++) {
+                boolean cancels = t % 2 == 0;
+                threads.add(
+                        Thread.ofPlatform()
+                                .start(
+                                        () -> {
+                                            for (int i = 0; i < 5_000; i++) {
+                                                takeOrCancel(cancels);
+                                            }
+                                        }));
+            }
+            for (Thread thread : threads) {
+                thread.join();
+            }
+            Until.holds(() -> pool.counters().free() == 4);
+            assertThat(takeAll()).hasSize(4).allSatisfy(PooledBuffer::giveBack);
+        }
+
+        private void takeOrCancel(boolean cancels) {
+            List<CompletableFuture<PooledBuffer>> futures = new ArrayList<>();
+            for (int i = 0; i < 3; i++) {
+                futures.add(pool.takeAsync());
+            }
+            for (CompletableFuture<PooledBuffer> future : futures) {
+                if (!cancels || !future.cancel(true)) {
+                    var _ = future.thenAccept(PooledBuffer::giveBack);
+                }
+            }
+        }
     }
 
     @Test
