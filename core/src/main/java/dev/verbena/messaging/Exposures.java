@@ -17,7 +17,7 @@ import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Deque;
 import java.util.List;
-import java.util.concurrent.TimeUnit;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.locks.Condition;
 
 /**
@@ -37,8 +37,18 @@ final class Exposures {
                 }
             };
 
+    static final int MOST_FUTURES = 1024;
     private static final OpFlags RIGHTS = OpFlags.ALLOW_REMOTE_READ.and(OpFlags.ALLOW_REMOTE_WRITE);
     private static final OpFlags WITH_NEXT = OpFlags.SILENT_SUCCESS.and(OpFlags.DEFER);
+
+    /** An exposure that waits for a free window. */
+    private record Waiting(
+            MemoryRegion region,
+            long offset,
+            long length,
+            OpFlags rights,
+            Duration within,
+            CompletableFuture<Exposure> future) {}
 
     private final MessageChannel channel;
     private final ProtectionDomain domain;
@@ -51,6 +61,7 @@ final class Exposures {
     private final Deque<MemoryWindow> free = new ArrayDeque<>();
     private final Deque<MemoryWindow> holding = new ArrayDeque<>(); // regions, for no exposure
     private final Deque<Exposure> reusable = new ArrayDeque<>();
+    private final Deque<Waiting> waiting = new ArrayDeque<>();
     private final IntMap<Exposure> exposed; // those that have not ended
     private final IntMap<MemoryWindow> unanswered; // the peer was asked, and took it back
     private int offers; // of those that have not ended
@@ -84,7 +95,7 @@ final class Exposures {
 
     // ---- exposing
 
-    /** As {@link MessageChannel#tryExpose}; null when there is no free window. */
+    /** As {@link MessageChannel#tryExpose}; null when there is no free window, or others wait. */
     @Nullable Exposure tryExpose(
             MemoryRegion region,
             long offset,
@@ -96,29 +107,43 @@ final class Exposures {
         check(rights, within);
         channel.lock.lock();
         try {
-            MemoryWindow window =
-                    channel.takesRequests()
-                                    && channel.outbox.isEstablished()
-                                    && exposed.size() - offers + unanswered.size() < most
-                            ? bind(region, offset, length, rights)
-                            : null;
-            if (window == null) {
-                return null;
-            }
-            Exposure exposure = callback == null ? null : reusable.poll();
-            if (exposure == null) {
-                exposure = new Exposure(channel, callback != null);
-            }
-            exposure.begin(window, callback, attachment, PollerClock.ticks(within));
-            boolean isNew = exposed.get(exposure.token) == null;
-            if (!isNew || !channel.outbox.note(Notes.EXPOSED, exposure.token)) {
-                throw new AssertionError("There is room for one token of each window");
-            }
-            exposed.put(exposure.token, exposure);
-            return exposure;
+            return waiting.isEmpty()
+                    ? begin(region, offset, length, rights, within, callback, attachment)
+                    : null;
         } finally {
             channel.lock.unlock();
         }
+    }
+
+    /** Exposes memory if there is a free window. The caller holds the lock. */
+    private @Nullable Exposure begin(
+            MemoryRegion region,
+            long offset,
+            long length,
+            OpFlags rights,
+            Duration within,
+            @Nullable ExposureCallback callback,
+            @Nullable Object attachment) {
+        MemoryWindow window =
+                channel.takesRequests()
+                                && channel.outbox.isEstablished()
+                                && exposed.size() - offers + unanswered.size() < most
+                        ? bind(region, offset, length, rights)
+                        : null;
+        if (window == null) {
+            return null;
+        }
+        Exposure exposure = callback == null ? null : reusable.poll();
+        if (exposure == null) {
+            exposure = new Exposure(channel, callback != null);
+        }
+        exposure.begin(window, callback, attachment, PollerClock.ticks(within));
+        boolean isNew = exposed.get(exposure.token) == null;
+        if (!isNew || !channel.outbox.note(Notes.EXPOSED, exposure.token)) {
+            throw new AssertionError("There is room for one token of each window");
+        }
+        exposed.put(exposure.token, exposure);
+        return exposure;
     }
 
     /**
@@ -191,37 +216,141 @@ final class Exposures {
     Exposure expose(MemoryRegion region, long offset, long length, OpFlags rights, Duration within)
             throws InterruptedException {
         channel.poller.checkMayWait();
-        long left = TimeUnit.NANOSECONDS.convert(within);
-        long deadline = System.nanoTime() + left;
-        while (true) {
-            channel.lock.lockInterruptibly();
-            try {
-                Exposure exposure = tryExpose(region, offset, length, rights, within, null, null);
-                if (exposure != null) {
-                    return exposure;
-                }
-                if (channel.reason.isFinal() || channel.isClosing()) {
-                    throw channel.exception(Status.CONNECTION_INVALID);
-                }
-                if (left <= 0) {
-                    throw new MessagingException(
-                            Status.IO_TIMEOUT,
-                            "%s has %s, its limit, and none was taken back within %s: revoke one, or raise MessagingOptions.withExposures here and withPeerExposures at the peer"
-                                    .formatted(
-                                            channel,
-                                            Text.count(most, "exposure"),
-                                            Text.time(within)));
-                }
-                if (!channel.poller.onPollingThread()) {
-                    left = changed.awaitNanos(left);
-                    continue;
-                }
-            } finally {
-                channel.lock.unlock();
+        CompletableFuture<Exposure> mine =
+                async(region, offset, length, rights, within, Integer.MAX_VALUE);
+        try {
+            if (!channel.poller.awaitDone(mine, within) && mine.cancel(false)) {
+                throw new MessagingException(
+                        Status.IO_TIMEOUT,
+                        "%s has %s, its limit, and none was taken back within %s: revoke one, or raise MessagingOptions.withExposures here and withPeerExposures at the peer"
+                                .formatted(
+                                        channel, Text.count(most, "exposure"), Text.time(within)));
             }
-            int ignored = channel.poller.await(Duration.ofNanos(left));
-            left = deadline - System.nanoTime();
+        } catch (InterruptedException e) {
+            if (mine.cancel(false)) {
+                throw e;
+            }
+            Thread.currentThread().interrupt(); // it is exposed already
         }
+        if (!mine.isCompletedExceptionally()) {
+            return mine.join();
+        }
+        if (mine.exceptionNow() instanceof RuntimeException e
+                && !(e instanceof MessagingException)) {
+            throw e;
+        }
+        throw channel.exception(Status.CONNECTION_INVALID);
+    }
+
+    /** As {@link MessageChannel#exposeAsync}, while fewer than this many wait. */
+    CompletableFuture<Exposure> async(
+            MemoryRegion region,
+            long offset,
+            long length,
+            OpFlags rights,
+            Duration within,
+            int mostWaiting) {
+        CompletableFuture<Exposure> future = new CompletableFuture<>();
+        channel.lock.lock();
+        try {
+            Exposure exposure = tryExpose(region, offset, length, rights, within, null, null);
+            if (exposure != null) {
+                future.complete(exposure);
+            } else if (channel.reason.isFinal() || channel.isClosing()) {
+                future.completeExceptionally(channel.exception(Status.CONNECTION_INVALID));
+            } else if (waiting.size() >= mostWaiting) {
+                future.completeExceptionally(
+                        new MessagingException(
+                                Status.NO_MORE_ENTRIES,
+                                "%s wait on %s already: wait for some of their futures first"
+                                        .formatted(Text.count(mostWaiting, "exposure"), channel)));
+            } else {
+                var _ =
+                        future.whenComplete(
+                                (made, thrown) -> {
+                                    if (thrown != null) {
+                                        withdraw(future);
+                                    }
+                                });
+                waiting.add(new Waiting(region, offset, length, rights, within, future));
+            }
+        } finally {
+            channel.lock.unlock();
+        }
+        return future;
+    }
+
+    @SuppressWarnings("ReferenceEquality") // it is known by its future
+    private void withdraw(CompletableFuture<Exposure> future) {
+        channel.lock.lock();
+        try {
+            boolean ignored = waiting.removeIf(one -> one.future() == future);
+        } finally {
+            channel.lock.unlock();
+        }
+    }
+
+    /** There may be a free window: for those that wait, in order. The caller holds the lock. */
+    void serve() {
+        while (!waiting.isEmpty()) {
+            Waiting first = waiting.element();
+            Exposure exposure = null;
+            RuntimeException refusal = null;
+            try {
+                exposure =
+                        begin(
+                                first.region(),
+                                first.offset(),
+                                first.length(),
+                                first.rights(),
+                                first.within(),
+                                null,
+                                null);
+                if (exposure == null) {
+                    return;
+                }
+            } catch (RuntimeException e) { // the region was closed meanwhile
+                refusal = e;
+            }
+            complete(first.future(), exposure, refusal);
+            waiting.remove();
+        }
+    }
+
+    /** Completes a future by the polling thread, without the lock. */
+    private void complete(
+            CompletableFuture<Exposure> future,
+            @Nullable Exposure exposure,
+            @Nullable RuntimeException refusal) {
+        channel.poller.execute(
+                () -> {
+                    if (refusal != null) {
+                        future.completeExceptionally(refusal);
+                    } else if (!future.complete(exposure) && exposure != null) {
+                        exposure.revoke(); // the future was cancelled at this moment
+                    }
+                });
+    }
+
+    /**
+     * After the end: the oldest one that waits gets the reason.
+     *
+     * @return false when there is none
+     */
+    boolean cancelOldest(Status status) {
+        Waiting oldest;
+        channel.lock.lock();
+        try {
+            oldest = waiting.peek();
+        } finally {
+            channel.lock.unlock();
+        }
+        if (oldest == null) {
+            return false;
+        }
+        oldest.future().completeExceptionally(channel.exception(status));
+        withdraw(oldest.future());
+        return true;
     }
 
     // ---- revoking
@@ -317,6 +446,7 @@ final class Exposures {
             offers--;
             reusable.push(exposure);
         }
+        serve();
         return exposure;
     }
 
@@ -338,7 +468,7 @@ final class Exposures {
             return false;
         }
         free.push(window);
-        changed.signalAll();
+        serve();
         return true;
     }
 
@@ -349,6 +479,7 @@ final class Exposures {
             var _ = exposed.remove(exposure.token);
             free.push(end(exposure));
             exposure.state = Exposure.State.ENDED;
+            serve();
         } finally {
             channel.lock.unlock();
         }
@@ -399,7 +530,7 @@ final class Exposures {
     void bindsEnded(int count) {
         if (count - bindsEnded > 0) {
             bindsEnded = count;
-            changed.signalAll();
+            serve();
         }
         for (int left = holding.size(); left > 0; left--) {
             MemoryWindow window = holding.remove();
@@ -434,11 +565,6 @@ final class Exposures {
     /** Whether anything is exposed. */
     boolean inUse() {
         return exposed.size() > 0;
-    }
-
-    /** Wakes all threads that wait: the channel has ended. */
-    void wakeAll() {
-        changed.signalAll();
     }
 
     /**

@@ -456,6 +456,44 @@ public final class MessageChannel extends PolledConnection<SendCallback> {
     }
 
     /**
+     * Exposes memory to the peer, when there is a free exposure. A future that is cancelled, or
+     * times out ({@link CompletableFuture#orTimeout}), waits no more, and exposes nothing.
+     *
+     * @param region registered memory, of the poller's domain
+     * @param offset where the exposed part begins
+     * @param length how long it is, at least 1
+     * @param rights {@link OpFlags#ALLOW_REMOTE_READ}, {@link OpFlags#ALLOW_REMOTE_WRITE} or both
+     * @param within how long the peer has, from when the memory is exposed
+     * @return a future of the exposure, to be closed by the caller. It fails with a {@link
+     *     MessagingException}: why the channel was closed, or NO_MORE_ENTRIES when 1,024 wait
+     *     already; or as {@link #expose(MemoryRegion, long, long, OpFlags, Duration)}. It is
+     *     completed by the polling thread
+     * @throws VerbenaException as {@link #expose(MemoryRegion, long, long, OpFlags, Duration)}, if
+     *     that is known at once
+     */
+    @CheckReturnValue
+    public CompletableFuture<Exposure> exposeAsync(
+            MemoryRegion region, long offset, long length, OpFlags rights, Duration within) {
+        return exposures.async(region, offset, length, rights, within, Exposures.MOST_FUTURES);
+    }
+
+    /**
+     * Exposes a buffer of a pool to the peer, as {@link #exposeAsync(MemoryRegion, long, long,
+     * OpFlags, Duration)} does.
+     *
+     * @param buffer of a pool of the poller's domain; not given back before the exposure has ended
+     * @param rights {@link OpFlags#ALLOW_REMOTE_READ}, {@link OpFlags#ALLOW_REMOTE_WRITE} or both
+     * @param within how long the peer has, from when the memory is exposed
+     * @return a future of the exposure, to be closed by the caller
+     */
+    @CheckReturnValue
+    public CompletableFuture<Exposure> exposeAsync(
+            PooledBuffer buffer, OpFlags rights, Duration within) {
+        return exposeAsync(
+                buffer.region(), buffer.offset(), buffer.memory().byteSize(), rights, within);
+    }
+
+    /**
      * The memory that the peer exposes: writes, reads, and messages that take it back.
      *
      * @return always the same object
@@ -544,11 +582,10 @@ public final class MessageChannel extends PolledConnection<SendCallback> {
         lock.lock();
         try {
             inbox.ended();
-            exposures.wakeAll();
         } finally {
             lock.unlock();
         }
-        while (roomWait.cancelOldest(why.status())) {
+        while (roomWait.cancelOldest(why.status()) || exposures.cancelOldest(why.status())) {
             continue;
         }
         cancelLarge(why.status());

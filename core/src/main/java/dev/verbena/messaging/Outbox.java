@@ -746,7 +746,7 @@ final class Outbox {
     void established() {
         established = true;
         heard = true;
-        exposures.wakeAll();
+        exposures.serve();
         roomChanged();
         reportIfDue();
     }
