@@ -31,7 +31,6 @@ public record Announcement(
         int inboundReads,
         int outboundReads,
         byte[] data) {
-    /** How long the header is. */
     public static final int BYTES = 12;
 
     private static final int MAGIC = 0x56626E61;
@@ -39,7 +38,6 @@ public record Announcement(
     private static final int INVALIDATABLE = 1;
     private static final int SHARED_RECEIVES = 2;
 
-    /** Encodes it. */
     public byte[] bytes() {
         int flags = (invalidatable ? INVALIDATABLE : 0) | (sharedReceives ? SHARED_RECEIVES : 0);
         return ByteBuffer.allocate(BYTES + data.length)

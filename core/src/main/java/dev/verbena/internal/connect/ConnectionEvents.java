@@ -120,7 +120,6 @@ public final class ConnectionEvents implements AdapterEvents.Source {
     private final ConnectionCounts counts = new ConnectionCounts();
     private volatile @Nullable Throwable threadEnded; // why
 
-    /** Opens the channel. */
     public ConnectionEvents(ConnectionControl control, Timers timers) {
         this.control = control;
         this.timers = timers;

@@ -114,7 +114,6 @@ public final class Listening implements ConnectionEvents.Handler {
         Objects.requireNonNull(identifier).shareAddress();
     }
 
-    /** The address. */
     public synchronized InetSocketAddress address() {
         return address;
     }
@@ -128,7 +127,6 @@ public final class Listening implements ConnectionEvents.Handler {
         return listening;
     }
 
-    /** A snapshot for the program. */
     synchronized LocalEndpoint info() {
         LocalEndpoint.Use listener =
                 listening ? LocalEndpoint.Use.LISTENING : LocalEndpoint.Use.PAUSED;
@@ -176,7 +174,6 @@ public final class Listening implements ConnectionEvents.Handler {
         }
     }
 
-    /** Gives the address up. */
     public synchronized void close() {
         if (identifier != null) {
             identifier.destroy();

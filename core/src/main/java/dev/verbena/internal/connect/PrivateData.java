@@ -15,10 +15,8 @@ public record PrivateData(byte[] data, boolean announced) {
     /** What InfiniBand's request carries: 92 bytes, of which 36 are the kernel's. */
     public static final int REQUEST_BYTES = 56;
 
-    /** What its reply carries. */
     public static final int REPLY_BYTES = 196;
 
-    /** What its rejection carries. */
     public static final int REJECT_BYTES = 148;
 
     /** The data of a peer that has sent nothing. */
@@ -82,7 +80,6 @@ public record PrivateData(byte[] data, boolean announced) {
                 : data;
     }
 
-    /** The bytes of a rejection. */
     byte[] rejectionBytes() {
         return announced ? new Announcement(false, false, 0, 0, data).bytes() : data;
     }

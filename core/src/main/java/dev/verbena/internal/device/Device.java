@@ -68,7 +68,6 @@ public final class Device {
         return name;
     }
 
-    /** Its control calls. */
     public DeviceControl control() {
         return control;
     }
@@ -78,7 +77,6 @@ public final class Device {
         return reported;
     }
 
-    /** The provider that drives it. */
     public Provider provider() {
         return provider;
     }
@@ -145,7 +143,6 @@ public final class Device {
         }
     }
 
-    /** The data path. */
     public synchronized VerbsContext context() {
         if (context == null) {
             context = control.dataPath(provider);

@@ -54,7 +54,6 @@ public class Devices {
         return active;
     }
 
-    /** Opens a device. */
     public Device open(String name) {
         try (DeviceList devices = list()) {
             int index = names(devices).indexOf(name);

@@ -104,12 +104,10 @@ public final class OwnedMemory {
         return bytes + to - 1 & -to;
     }
 
-    /** The memory. */
     public MemorySegment segment() {
         return segment;
     }
 
-    /** The size of its pages. */
     public long pageBytes() {
         return pageBytes;
     }

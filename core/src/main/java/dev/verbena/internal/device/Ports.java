@@ -30,7 +30,6 @@ public final class Ports {
         this.count = count;
     }
 
-    /** The device's name. */
     String device() {
         return device;
     }
@@ -58,7 +57,6 @@ public final class Ports {
         return Errno.check(control.queryPort(number, ports), "ibv_query_port(" + device + ")", "");
     }
 
-    /** All ports with their GIDs. */
     public List<Port> query() {
         List<Port> found = new ArrayList<>();
         List<Port.GidEntry> gids = queryGids(query(found));

@@ -52,7 +52,6 @@ public final class FlightRecording {
         return on() ? ConnectEvent.start(side, device, queuePair, peer) : null;
     }
 
-    /** A connection has ended. */
     public static void disconnected(
             String device, int queuePair, @Nullable Peer peer, String reason) {
         if (on()) {
@@ -65,7 +64,6 @@ public final class FlightRecording {
         }
     }
 
-    /** A post was refused. */
     public static void refused(String device, int queuePair, String operation, PostResult result) {
         if (on() && RefusedPostEvent.wanted()) {
             RefusedPostEvent event = new RefusedPostEvent();
@@ -78,7 +76,6 @@ public final class FlightRecording {
         }
     }
 
-    /** A window was bound. */
     public static void bound(String device, int queuePair, int token, long address, long length) {
         if (on() && WindowBoundEvent.wanted()) {
             WindowBoundEvent event = new WindowBoundEvent();
@@ -91,7 +88,6 @@ public final class FlightRecording {
         }
     }
 
-    /** A token was invalidated. */
     public static void invalidated(String device, int queuePair, int token, boolean byPeer) {
         if (on() && WindowInvalidatedEvent.wanted()) {
             WindowInvalidatedEvent event = new WindowInvalidatedEvent();
@@ -133,7 +129,6 @@ public final class FlightRecording {
         int token;
     }
 
-    /** A thread waited for completions. */
     @Name("dev.verbena.Await")
     @Label("Await")
     @Category({"Verbena", "Completions"})
@@ -144,14 +139,12 @@ public final class FlightRecording {
         @Description("Whether a queue fired, before the time was over")
         boolean fired;
 
-        /** Starts the measurement. */
         public static AwaitEvent start() {
             AwaitEvent event = new AwaitEvent();
             event.begin();
             return event;
         }
 
-        /** Ends the measurement and records it. */
         public void end(String device, boolean fired) {
             if (shouldCommit()) {
                 this.device = device;
@@ -161,7 +154,6 @@ public final class FlightRecording {
         }
     }
 
-    /** Memory was registered, or could not be. */
     @Name("dev.verbena.Registration")
     @Label("Registration")
     @Category({"Verbena", "Memory"})
@@ -179,14 +171,12 @@ public final class FlightRecording {
         @Description("Whether it was registered")
         boolean registered;
 
-        /** Starts the measurement. */
         public static RegistrationEvent start() {
             RegistrationEvent event = new RegistrationEvent();
             event.begin();
             return event;
         }
 
-        /** Ends the measurement and records it. */
         public void end(String device, long bytes, int rights, boolean registered) {
             if (shouldCommit()) {
                 this.device = device;
@@ -198,7 +188,6 @@ public final class FlightRecording {
         }
     }
 
-    /** A device reported an asynchronous event. */
     @Name("dev.verbena.Device")
     @Label("Device Event")
     @Category({"Verbena", "Devices"})
@@ -217,7 +206,6 @@ public final class FlightRecording {
         @Description("The queue pair, completion queue or shared receive queue that it concerns")
         String object = "";
 
-        /** Records the event. */
         public static void record(String device, int port, String type, String object) {
             DeviceEvent event = new DeviceEvent();
             if (event.shouldCommit()) {
@@ -230,7 +218,6 @@ public final class FlightRecording {
         }
     }
 
-    /** A queue pair was connected, or could not be. */
     @Name("dev.verbena.Connect")
     @Label("Connect")
     @Category({"Verbena", "Connections"})
@@ -247,7 +234,6 @@ public final class FlightRecording {
         @Description("Why there is no connection; empty if there is one")
         String failure = "";
 
-        /** Starts the measurement. */
         public static ConnectEvent start(
                 String side, String device, int queuePair, @Nullable Object peer) {
             ConnectEvent event = new ConnectEvent();
@@ -277,7 +263,6 @@ public final class FlightRecording {
         }
     }
 
-    /** A connection has ended. */
     @Name("dev.verbena.Disconnect")
     @Label("Disconnect")
     @Category({"Verbena", "Connections"})
@@ -292,7 +277,6 @@ public final class FlightRecording {
         String reason = "";
     }
 
-    /** A request ended with another status than SUCCESS and CANCELLED. */
     @Name("dev.verbena.FailedCompletion")
     @Label("Failed Completion")
     @Category({"Verbena", "Requests"})
@@ -320,7 +304,6 @@ public final class FlightRecording {
         @Description("The provider's own code (vendor_err)")
         int vendorError;
 
-        /** Records the event. */
         public static void record(
                 String device,
                 int queuePair,
@@ -347,7 +330,6 @@ public final class FlightRecording {
 
     // Posts and polls call wanted() of the next three events, so it allocates nothing.
 
-    /** A post returned another status than SUCCESS. */
     @Name("dev.verbena.RefusedPost")
     @Label("Refused Post")
     @Category({"Verbena", "Requests"})
@@ -370,7 +352,6 @@ public final class FlightRecording {
         }
     }
 
-    /** A bind of a window was accepted. */
     @Name("dev.verbena.WindowBound")
     @Label("Window Bound")
     @Description("A bind of a memory window was accepted: the peer may use the token from now on")
@@ -391,7 +372,6 @@ public final class FlightRecording {
         }
     }
 
-    /** A token of this side was invalidated. */
     @Name("dev.verbena.WindowInvalidated")
     @Label("Window Invalidated")
     @Description(

@@ -49,7 +49,6 @@ public final class Batch {
     private boolean invalidates; // a request invalidates a key of the peer's
     private boolean reads; // a request reads from the peer
 
-    /** Makes an empty batch. */
     public Batch(SendQueue queue, Provider provider, int capacity) {
         SendRules rules = queue.rules;
         this.queue = queue;
@@ -62,7 +61,6 @@ public final class Batch {
         this.scopes = new MemorySegment.Scope[capacity * scopesEach];
     }
 
-    /** Forgets all requests. */
     public void clear() {
         chain.clear();
         size = 0;
@@ -74,7 +72,6 @@ public final class Batch {
         reads = false;
     }
 
-    /** How many requests are recorded. */
     public int size() {
         return size;
     }

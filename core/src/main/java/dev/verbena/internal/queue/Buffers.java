@@ -38,13 +38,11 @@ public final class Buffers {
     private boolean severalDomains;
     private @Nullable Domain onlyDomain; // null when a buffer is not registered, or of another
 
-    /** Makes an empty list. */
     public Buffers(int capacity) {
         this.entries = new SgeArray(capacity);
         this.memories = new MemorySegment[capacity];
     }
 
-    /** Empties the list. */
     public void clear() {
         size = 0;
         bytes = 0;
@@ -150,12 +148,10 @@ public final class Buffers {
         return true;
     }
 
-    /** The number of buffers. */
     public int size() {
         return size;
     }
 
-    /** The bytes of all buffers. */
     public long bytes() {
         return bytes;
     }

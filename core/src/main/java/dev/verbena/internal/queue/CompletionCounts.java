@@ -34,8 +34,6 @@ public final class CompletionCounts {
     private final AtomicLongArray counts = new AtomicLongArray(TIMEOUTS + 1);
     private long delivered; // of the thread that polls, without the lock; by DELIVERED from others
 
-    CompletionCounts() {}
-
     /** A poll returned completions to the program. Stores one field. */
     public void delivered(int count) {
         DELIVERED.setOpaque(this, delivered + count);
@@ -87,7 +85,6 @@ public final class CompletionCounts {
         return (long) DELIVERED.getOpaque(this);
     }
 
-    /** A snapshot of all. */
     public CompletionQueueCounters counters() {
         long cancelled = counts.getAcquire(CANCELLED); // first: each is one of the failures, too
         long timeouts = counts.getAcquire(TIMEOUTS); // before the waits, of which they are some

@@ -22,24 +22,20 @@ public final class CompletionRecords {
     private final int[] extras; // invalidated tokens and immediate data
     private int size;
 
-    /** Makes room. */
     public CompletionRecords(int capacity) {
         words = new long[WORDS * capacity];
         endpoints = new Endpoint[capacity];
         extras = new int[capacity];
     }
 
-    /** How many there are. */
     public int size() {
         return size;
     }
 
-    /** How many more fit. */
     public int remaining() {
         return extras.length - size;
     }
 
-    /** Forgets all. */
     public void clear() {
         size = 0;
     }
@@ -126,7 +122,6 @@ public final class CompletionRecords {
         return typeOf(kind(index));
     }
 
-    /** The caller's context. */
     public long context(int index) {
         return words[WORDS * index];
     }
@@ -136,12 +131,10 @@ public final class CompletionRecords {
         return status(index) == WorkCompletions.SUCCESS ? kind(index) >>> Integer.SIZE : 0;
     }
 
-    /** The provider's status. */
     public int status(int index) {
         return statusOf(kind(index));
     }
 
-    /** The provider's own error code. */
     public int vendorError(int index) {
         return vendorErrorOf(kind(index));
     }

@@ -257,7 +257,6 @@ final class Delivery {
         }
     }
 
-    /** Whether {@link #nextFailed} has one. */
     boolean anyFailed() {
         return !failed.isEmpty();
     }

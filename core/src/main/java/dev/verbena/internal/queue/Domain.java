@@ -24,7 +24,6 @@ public final class Domain {
         return address;
     }
 
-    /** Its windows. */
     public WindowTable windows() {
         return windows;
     }

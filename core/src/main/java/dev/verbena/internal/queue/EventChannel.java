@@ -476,13 +476,11 @@ public final class EventChannel<M extends EventChannel.Member> {
         return joined;
     }
 
-    /** Ends waiting. */
     public void close() {
         closed = true;
         wakeUp();
     }
 
-    /** Whether {@link #close} was called. */
     public boolean closed() {
         return closed;
     }

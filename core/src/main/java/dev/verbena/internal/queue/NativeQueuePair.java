@@ -227,7 +227,6 @@ public abstract class NativeQueuePair extends Endpoint {
 
     // ---- what is known of it
 
-    /** Its send queue. */
     public SendQueue sends() {
         return sends;
     }
@@ -287,7 +286,6 @@ public abstract class NativeQueuePair extends Endpoint {
         return progress;
     }
 
-    /** The name of its device. */
     public String deviceName() {
         return device.name();
     }
@@ -302,7 +300,6 @@ public abstract class NativeQueuePair extends Endpoint {
 
     // ---- the connection
 
-    /** Its connection by address. */
     public AddressedConnection byAddress() {
         return byAddress;
     }
@@ -566,7 +563,6 @@ public abstract class NativeQueuePair extends Endpoint {
         return device.events().deviceFailed() ? FAILED_DEVICE_TIMEOUT : CLOSE_TIMEOUT;
     }
 
-    /** Destroys everything. */
     public void destroy(Teardown end) {
         watch.end();
         end.run(() -> sendCompletions.queuePairs().remove(this));

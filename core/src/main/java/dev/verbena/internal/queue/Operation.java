@@ -135,7 +135,6 @@ public record Operation(String name, int opcode, OperationType type, int flags, 
                     ANY | RDMA_READ_LOCAL_INVALIDATE,
                     Needs.READ);
 
-    /** An atomic compare and swap. */
     public static final Operation COMPARE_AND_SWAP =
             new Operation(
                     "compareAndSwap",
@@ -144,7 +143,6 @@ public record Operation(String name, int opcode, OperationType type, int flags, 
                     ANY,
                     Needs.ATOMIC);
 
-    /** An atomic fetch and add. */
     public static final Operation FETCH_AND_ADD =
             new Operation(
                     "fetchAndAdd",
@@ -184,7 +182,6 @@ public record Operation(String name, int opcode, OperationType type, int flags, 
         INVALIDATE
     };
 
-    /** The operation with an opcode. */
     static Operation withOpcode(int opcode) {
         for (Operation operation : ALL) {
             if (operation.opcode == opcode) {

@@ -20,8 +20,6 @@ public final class QueuePairProgress {
     private volatile boolean failedByItself; // flushed for another reason than these two
     private volatile boolean broken; // IBV_EVENT_QP_FATAL
 
-    QueuePairProgress() {}
-
     /** Reserves it for one connection; false when it is or was connected, or flushed. */
     public synchronized boolean beginConnecting() {
         boolean free = !connecting;

@@ -48,7 +48,6 @@ public final class ReceiveQueue extends QueueLock {
         return ledger;
     }
 
-    /** Checks a receive's buffers. */
     static PostResult check(Buffers buffers, int count, int maxBuffers, Domain domain) {
         if (count > maxBuffers) {
             return PostResult.TOO_MANY_BUFFERS;
@@ -63,7 +62,6 @@ public final class ReceiveQueue extends QueueLock {
         return buffers.alive(count) ? PostResult.ACCEPTED : PostResult.ARENA_CLOSED;
     }
 
-    /** Posts a receive. */
     public PostResult post(long context, Buffers buffers) {
         StackReserve.check();
         if (!acquire()) {

@@ -28,8 +28,6 @@ public final class RequestCounts {
 
     private final AtomicLongArray counts = new AtomicLongArray(BY_PROVIDER + 1);
 
-    RequestCounts() {}
-
     // The writers. Those without a locked instruction hold a queue's lock.
 
     /** Notes how many requests were added, long before that number has wrapped around. */
@@ -48,7 +46,6 @@ public final class RequestCounts {
         counts.getAndIncrement(SUPPRESSED);
     }
 
-    /** A post was refused. */
     public void refused(PostResult result) {
         counts.getAndIncrement(REFUSED);
         if (result == PostResult.FULL) {

@@ -31,10 +31,8 @@ public final class RequestFlags {
     /** A hint on reads, without effect under verbs. */
     public static final int RDMA_READ_LOCAL_INVALIDATE = 0x100;
 
-    /** More requests follow. */
     public static final int DEFER = 0x200;
 
-    /** All of them. */
     public static final int ALL = 0x3FF;
 
     private RequestFlags() {}

@@ -116,7 +116,6 @@ public final class SharedReceives implements Credit {
         return address;
     }
 
-    /** Posts a receive. */
     public PostResult post(long context, Buffers buffers) {
         StackReserve.check();
         if (!lock.acquire()) {
@@ -167,7 +166,6 @@ public final class SharedReceives implements Credit {
         return outstanding;
     }
 
-    /** A snapshot of its counters. */
     public RequestCounters counters() {
         RequestCounters refusals = counts.counters(null); // it counts nothing else
         int outstanding = outstanding();
@@ -183,7 +181,6 @@ public final class SharedReceives implements Credit {
                 0);
     }
 
-    /** A post was refused. */
     public void refused(PostResult result) {
         counts.refused(result);
     }
@@ -203,7 +200,6 @@ public final class SharedReceives implements Credit {
         }
     }
 
-    /** Refuses posts from now on. */
     public void close() {
         lock.close();
     }

@@ -62,7 +62,6 @@ public abstract class Window {
         return token;
     }
 
-    /** Whether it is bound. */
     public boolean bound() {
         return bound;
     }

@@ -23,7 +23,6 @@ public final class WindowRequests {
         this.receivePoller = receivePoller;
     }
 
-    /** Posts a bind. */
     public PostResult bind(
             long context,
             Window window,

@@ -15,10 +15,6 @@ public final class WindowTable {
     private final IntMap<Window> bound = new IntMap<>(4);
     private final List<Window> all = new ArrayList<>();
 
-    /** Makes an empty one. */
-    public WindowTable() {}
-
-    /** Adds a window. */
     public void add(Window window) {
         lock.acquire();
         try {

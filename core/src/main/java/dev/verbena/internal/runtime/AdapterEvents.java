@@ -41,7 +41,6 @@ public final class AdapterEvents {
         /** The event thread ended: no event will be handled any more. */
         void threadEnded(Throwable cause);
 
-        /** Closes the descriptor. */
         void close();
     }
 
@@ -65,7 +64,6 @@ public final class AdapterEvents {
     private volatile boolean deviceFailed;
     private boolean deviceEnded; // of the thread: the device brings no events any more
 
-    /** Starts the event thread. */
     public AdapterEvents(String device, DeviceControl control) {
         this.device = device;
         this.control = control;

@@ -24,12 +24,10 @@ public final class EventListeners {
     private final String device;
     private final List<Listener> listeners = new CopyOnWriteArrayList<>();
 
-    /** Creates an empty list. */
     public EventListeners(String device) {
         this.device = device;
     }
 
-    /** One registration. */
     private final class Listener implements AdapterEvent.Registration {
         private final Consumer<AsyncEvent> consumer;
         private final SerialCallbacks calls = new SerialCallbacks(Threads.CALLBACKS);
@@ -62,7 +60,6 @@ public final class EventListeners {
         }
     }
 
-    /** Adds a listener. */
     public AdapterEvent.Registration add(Consumer<AsyncEvent> consumer) {
         Listener listener = new Listener(consumer);
         listeners.add(listener);

@@ -8,12 +8,10 @@ package dev.verbena.internal.runtime;
 public final class Log {
     private Log() {}
 
-    /** Logs a warning. */
     public static void warn(String message) {
         System.getLogger("dev.verbena").log(System.Logger.Level.WARNING, message);
     }
 
-    /** Logs an error. */
     public static void error(String message, Throwable cause) {
         System.getLogger("dev.verbena").log(System.Logger.Level.ERROR, message, cause);
     }

@@ -16,7 +16,6 @@ public final class SerialCallbacks implements Executor {
     private final LimitedExecutor one;
     private volatile @Nullable Thread running;
 
-    /** Makes one. */
     public SerialCallbacks(Executor threads) {
         one = new LimitedExecutor(threads, 1, Integer.MAX_VALUE);
     }

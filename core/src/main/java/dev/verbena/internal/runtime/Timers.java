@@ -49,7 +49,6 @@ public final class Timers {
     // moment that was asked for, and is not woken for each that is later.
     private volatile long asleepUntil = System.nanoTime() + LONGEST;
 
-    /** Makes one without tasks. */
     public Timers(Runnable wake) {
         this.wake = wake;
     }

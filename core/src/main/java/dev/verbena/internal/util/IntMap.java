@@ -70,7 +70,6 @@ public final class IntMap<V> {
         return removed;
     }
 
-    /** How many keys there are. */
     public int size() {
         return size;
     }

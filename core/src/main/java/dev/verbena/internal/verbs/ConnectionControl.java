@@ -52,9 +52,6 @@ public class ConnectionControl {
         private Rdma() {}
     }
 
-    /** Creates an instance; it has no state. */
-    public ConnectionControl() {}
-
     /** {@code rdma_create_event_channel}. */
     public long openChannel() {
         long channel = Rdma.CREATE_CHANNEL.pointer();

@@ -33,7 +33,6 @@ public final class DeviceList implements AutoCloseable {
         return error;
     }
 
-    /** How many devices there are. */
     public int size() {
         return size;
     }

@@ -22,9 +22,6 @@ public final class NativeMemory implements SegmentAllocator {
     private long[] blocks = new long[USUALLY];
     private int count;
 
-    /** Creates an allocator without any block. */
-    public NativeMemory() {}
-
     @Override
     public synchronized MemorySegment allocate(long bytes, long alignment) {
         if (count == blocks.length) {

@@ -68,9 +68,6 @@ public final class SendChains {
         private int maxSge;
         private int inlineBytes;
 
-        /** Has no chain yet. */
-        public Shared() {}
-
         /**
          * A chain that is large enough for a queue pair's requests. Those made before keep theirs.
          */

@@ -25,7 +25,6 @@ public final class SgeArray {
     private long firstAddress;
     private long firstLengthAndKey;
 
-    /** Allocates the array. */
     public SgeArray(int capacity) {
         this.array = Arena.ofAuto().allocate(IbvSge.SIZE * capacity, Long.BYTES);
         this.address = array.address();
@@ -58,12 +57,10 @@ public final class SgeArray {
         }
     }
 
-    /** The address in an entry. */
     public long addressOf(int index) {
         return index == 0 ? firstAddress : Native.getLong(entry(index), IbvSge.ADDR);
     }
 
-    /** The length of an entry. */
     public long lengthOf(int index) {
         long both = index == 0 ? firstLengthAndKey : Native.getLong(entry(index), LENGTH_AND_KEY);
         return LENGTH_IS_LOWER ? both & 0xFFFF_FFFFL : both >>> Integer.SIZE;

@@ -188,7 +188,6 @@ public final class StateChange implements AutoCloseable {
         Native.putInt(mask, 0, fields);
     }
 
-    /** The target state. */
     public int state() {
         return Native.getInt(attributes, IbvQpAttr.QP_STATE);
     }
@@ -203,7 +202,6 @@ public final class StateChange implements AutoCloseable {
         mask(mask() | attribute.bits);
     }
 
-    /** The value of an attribute. */
     public int get(Attribute attribute) {
         return switch (attribute.bytes) {
             case Byte.BYTES -> Native.getByte(attributes, attribute.offset);

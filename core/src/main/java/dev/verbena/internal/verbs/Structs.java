@@ -14,13 +14,11 @@ final class Structs {
 
     private Structs() {}
 
-    /** {@code struct ibv_device}. */
     interface IbvDevice {
         long TRANSPORT_TYPE = 20;
         long NAME = 24;
     }
 
-    /** {@code struct ibv_context}. */
     interface IbvContext {
         long DEVICE = 0;
         long OPS_REQ_NOTIFY_CQ = 104;
@@ -35,7 +33,6 @@ final class Structs {
         long ABI_COMPAT = 280 + MUTEX;
     }
 
-    /** {@code struct verbs_context}. */
     interface VerbsContext {
         long SIZE = 608 + MUTEX;
         long QUERY_PORT = 0;
@@ -46,7 +43,6 @@ final class Structs {
         long CONTEXT = 320;
     }
 
-    /** {@code struct ibv_device_attr}. */
     interface IbvDeviceAttr {
         long SIZE = 232;
         long FW_VER = 0;
@@ -74,7 +70,6 @@ final class Structs {
         long PHYS_PORT_CNT = 227;
     }
 
-    /** {@code struct ibv_device_attr_ex}. */
     interface IbvDeviceAttrEx {
         long SIZE = 400;
         long ODP_CAPS_GENERAL_CAPS = 240;
@@ -83,7 +78,6 @@ final class Structs {
         long CQ_MOD_CAPS_MAX_CQ_PERIOD = 370;
     }
 
-    /** {@code struct ibv_port_attr}. */
     interface IbvPortAttr {
         long STATE = 0;
         long MAX_MTU = 4;
@@ -96,7 +90,6 @@ final class Structs {
         long LINK_LAYER = 46;
     }
 
-    /** {@code struct ibv_gid_entry}. */
     interface IbvGidEntry {
         long SIZE = 32;
         long GID = 0;
@@ -106,23 +99,19 @@ final class Structs {
         long NDEV_IFINDEX = 28;
     }
 
-    /** {@code struct ibv_mr}. */
     interface IbvMr {
         long LKEY = 36;
         long RKEY = 40;
     }
 
-    /** {@code struct ibv_mw}. */
     interface IbvMw {
         long RKEY = 16;
     }
 
-    /** {@code struct ibv_comp_channel}. */
     interface IbvCompChannel {
         long FD = 8;
     }
 
-    /** {@code struct ibv_modify_cq_attr}. */
     interface IbvModifyCqAttr {
         long SIZE = 8;
         long ATTR_MASK = 0;
@@ -130,26 +119,22 @@ final class Structs {
         long MODERATE_CQ_PERIOD = 6;
     }
 
-    /** {@code struct ibv_srq_attr}. */
     interface IbvSrqAttr {
         long SIZE = 12;
         long MAX_WR = 0;
         long SRQ_LIMIT = 8;
     }
 
-    /** {@code struct ibv_srq_init_attr}. */
     interface IbvSrqInitAttr {
         long SIZE = 24;
         long ATTR_MAX_WR = 8;
         long ATTR_MAX_SGE = 12;
     }
 
-    /** {@code struct ibv_qp}. */
     interface IbvQp {
         long QP_NUM = 52;
     }
 
-    /** {@code struct ibv_qp_init_attr}. */
     interface IbvQpInitAttr {
         long SIZE = 64;
         long SEND_CQ = 8;
@@ -164,7 +149,6 @@ final class Structs {
         long SQ_SIG_ALL = 56;
     }
 
-    /** {@code struct ibv_qp_attr}. */
     interface IbvQpAttr {
         long SIZE = 144;
         long QP_STATE = 0;
@@ -192,7 +176,6 @@ final class Structs {
         long RNR_RETRY = 132;
     }
 
-    /** {@code struct ibv_async_event}. */
     interface IbvAsyncEvent {
         long SIZE = 16;
         long ELEMENT_QP = 0;
@@ -200,7 +183,6 @@ final class Structs {
         long EVENT_TYPE = 8;
     }
 
-    /** {@code struct ibv_sge}. */
     interface IbvSge {
         long SIZE = 16;
         long ADDR = 0;
@@ -208,7 +190,6 @@ final class Structs {
         long LKEY = 12;
     }
 
-    /** {@code struct ibv_send_wr}. */
     interface IbvSendWr {
         long SIZE = 128;
         long WR_ID = 0;
@@ -233,7 +214,6 @@ final class Structs {
         long BIND_MW_BIND_INFO_MW_ACCESS_FLAGS = 120;
     }
 
-    /** {@code struct ibv_recv_wr}. */
     interface IbvRecvWr {
         long SIZE = 32;
         long WR_ID = 0;
@@ -241,7 +221,6 @@ final class Structs {
         long NUM_SGE = 24;
     }
 
-    /** {@code struct ibv_wc}. */
     interface IbvWc {
         long SIZE = 48;
         long WR_ID = 0;
@@ -255,12 +234,10 @@ final class Structs {
         long WC_FLAGS = 36;
     }
 
-    /** {@code struct rdma_event_channel}. */
     interface RdmaEventChannel {
         long FD = 0;
     }
 
-    /** {@code struct rdma_cm_id}. */
     interface RdmaCmId {
         long VERBS = 0;
         long CONTEXT = 16;
@@ -269,7 +246,6 @@ final class Structs {
         long PORT_NUM = 348;
     }
 
-    /** {@code struct rdma_cm_event}. */
     interface RdmaCmEvent {
         long ID = 0;
         long EVENT = 16;
@@ -280,7 +256,6 @@ final class Structs {
         long PARAM_CONN_INITIATOR_DEPTH = 34;
     }
 
-    /** {@code struct rdma_conn_param}. */
     interface RdmaConnParam {
         long SIZE = 24;
         long PRIVATE_DATA = 0;
@@ -294,7 +269,6 @@ final class Structs {
         long QP_NUM = 16;
     }
 
-    /** {@code struct sockaddr_in}. */
     interface SockaddrIn {
         long SIZE = 16;
         long SIN_FAMILY = 0;
@@ -302,7 +276,6 @@ final class Structs {
         long SIN_ADDR = 4;
     }
 
-    /** {@code struct sockaddr_in6}. */
     interface SockaddrIn6 {
         long SIZE = 28;
         long SIN6_FAMILY = 0;

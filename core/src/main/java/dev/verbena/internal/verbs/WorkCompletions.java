@@ -19,14 +19,12 @@ public final class WorkCompletions {
     private final long address;
     private final int capacity;
 
-    /** Allocates the array. */
     public WorkCompletions(int capacity) {
         this.capacity = capacity;
         this.array = Arena.ofAuto().allocate(IbvWc.SIZE * capacity, Long.BYTES);
         this.address = array.address();
     }
 
-    /** How many fit. */
     public int capacity() {
         return capacity;
     }
@@ -35,7 +33,6 @@ public final class WorkCompletions {
         return address;
     }
 
-    /** The {@code wr_id}. */
     public long id(int index) {
         return Native.getLong(address + IbvWc.SIZE * index, IbvWc.WR_ID);
     }
