@@ -5,7 +5,6 @@ import dev.verbena.Status;
 
 import org.jspecify.annotations.Nullable;
 
-import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.BooleanSupplier;
 import java.util.function.Supplier;
 
@@ -49,7 +48,7 @@ final class EndReason {
                     "The connection is closed: the JVM had no memory to say why",
                     null);
 
-    private final ReentrantLock lock; // of the channel
+    private final ConnectionLock lock; // of the channel
     private final Supplier<String> channel; // its name, for messages
     private final Runnable ended;
     private final BooleanSupplier byPeer;
@@ -70,7 +69,7 @@ final class EndReason {
      * @param ended called once, when the channel ends; by any thread, perhaps with the lock
      */
     EndReason(
-            ReentrantLock lock, Supplier<String> channel, BooleanSupplier byPeer, Runnable ended) {
+            ConnectionLock lock, Supplier<String> channel, BooleanSupplier byPeer, Runnable ended) {
         this.byPeer = byPeer;
         this.lock = lock;
         this.channel = channel;
@@ -95,8 +94,7 @@ final class EndReason {
         String known = !cancelled ? null : closing ? CLOSED_HERE : cause ? BY_PEER : null;
         Status status = cancelled && !closing ? Status.CONNECTION_ABORTED : completed;
         boolean first;
-        lock.lock();
-        try {
+        try (var _ = lock.hold()) {
             first = reason == null;
             boolean replaces = first || (awaitsCause && cause);
             draining = false;
@@ -105,8 +103,6 @@ final class EndReason {
                 // Last: it is read without the lock.
                 reason = failure(status, known, from, index);
             }
-        } finally {
-            lock.unlock();
         }
         if (first) {
             ended.run();
@@ -155,8 +151,7 @@ final class EndReason {
             @Nullable Object two,
             @Nullable Throwable cause) {
         boolean drains = toCome != ToCome.NOTHING;
-        lock.lock();
-        try {
+        try (var _ = lock.hold()) {
             if (reason != null) {
                 draining &= drains;
                 return;
@@ -165,8 +160,6 @@ final class EndReason {
             awaitsCause = toCome == ToCome.CAUSE;
             // Last: it is read without the lock.
             reason = exception(status, format, one, two, cause);
-        } finally {
-            lock.unlock();
         }
         ended.run();
     }
@@ -207,12 +200,9 @@ final class EndReason {
 
     /** Nothing is delivered any more, and the reason is what it is. */
     void drained() {
-        lock.lock();
-        try {
+        try (var _ = lock.hold()) {
             draining = false;
             awaitsCause = false;
-        } finally {
-            lock.unlock();
         }
     }
 

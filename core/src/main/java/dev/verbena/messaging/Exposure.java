@@ -153,11 +153,8 @@ public final class Exposure implements AutoCloseable {
         if (known != null) {
             return known;
         }
-        channel.lock.lock();
-        try {
+        try (var _ = channel.lock.hold()) {
             return ensureWindow().remoteMemory();
-        } finally {
-            channel.lock.unlock();
         }
     }
 
@@ -171,11 +168,8 @@ public final class Exposure implements AutoCloseable {
      * @throws IndexOutOfBoundsException if the message is too short
      */
     public void writeTo(MemorySegment message, long offset) {
-        channel.lock.lock();
-        try {
+        try (var _ = channel.lock.hold()) {
             ensureWindow().writeTo(message, offset);
-        } finally {
-            channel.lock.unlock();
         }
     }
 
@@ -214,11 +208,8 @@ public final class Exposure implements AutoCloseable {
      */
     @CheckReturnValue
     public boolean hasEnded() {
-        channel.lock.lock();
-        try {
+        try (var _ = channel.lock.hold()) {
             return state == State.ENDED;
-        } finally {
-            channel.lock.unlock();
         }
     }
 
@@ -271,14 +262,11 @@ public final class Exposure implements AutoCloseable {
     /** After a close, a message that no caller claims is released. */
     private void changeClaims(int by, boolean closes) {
         boolean unclaimed;
-        channel.lock.lock();
-        try {
+        try (var _ = channel.lock.hold()) {
             claims += by;
             closed |= closes;
             unclaimed = closed && claims == 0;
             claims += unclaimed ? 1 : 0; // by this
-        } finally {
-            channel.lock.unlock();
         }
         if (unclaimed && future != null) {
             var _ = future.thenAccept(Message::release);

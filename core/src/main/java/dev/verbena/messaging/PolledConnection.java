@@ -18,7 +18,6 @@ import java.net.InetSocketAddress;
 import java.util.Objects;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
-import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.Consumer;
 
 /**
@@ -43,7 +42,7 @@ abstract sealed class PolledConnection<C> implements AutoCloseable
     private final Tasks.Task tearDown = new Tasks.Task(this::tearDown, true);
 
     final Poller poller;
-    final ReentrantLock lock = new ReentrantLock(); // of the requests, and the end
+    final ConnectionLock lock = new ConnectionLock(); // of the requests, and the end
     final EndReason reason;
     final RequestRing<C> requests;
     final RawReceives receives;

@@ -242,12 +242,9 @@ public final class RawConnection extends PolledConnection<RawCallback> {
      */
     public void expectMessageWithin(Duration timeout) {
         checkPositive("The deadline of a message must be longer than zero", timeout);
-        lock.lock();
-        try {
+        try (var _ = lock.hold()) {
             messageTicks = PollerClock.ticks(timeout);
             expectsMessage = true;
-        } finally {
-            lock.unlock();
         }
     }
 
@@ -294,8 +291,7 @@ public final class RawConnection extends PolledConnection<RawCallback> {
             OpFlags flags,
             @Nullable RawCallback callback,
             @Nullable Object attachment) {
-        lock.lock();
-        try {
+        try (var _ = lock.hold()) {
             return isFull(flags)
                     ? PostResult.FULL
                     : began(
@@ -303,8 +299,6 @@ public final class RawConnection extends PolledConnection<RawCallback> {
                             flags,
                             callback,
                             attachment);
-        } finally {
-            lock.unlock();
         }
     }
 
@@ -324,8 +318,7 @@ public final class RawConnection extends PolledConnection<RawCallback> {
             OpFlags flags,
             @Nullable RawCallback callback,
             @Nullable Object attachment) {
-        lock.lock();
-        try {
+        try (var _ = lock.hold()) {
             return isFull(flags)
                     ? PostResult.FULL
                     : began(
@@ -333,8 +326,6 @@ public final class RawConnection extends PolledConnection<RawCallback> {
                             flags,
                             callback,
                             attachment);
-        } finally {
-            lock.unlock();
         }
     }
 
@@ -356,8 +347,7 @@ public final class RawConnection extends PolledConnection<RawCallback> {
             OpFlags flags,
             @Nullable RawCallback callback,
             @Nullable Object attachment) {
-        lock.lock();
-        try {
+        try (var _ = lock.hold()) {
             return isFull(flags)
                     ? PostResult.FULL
                     : began(
@@ -365,8 +355,6 @@ public final class RawConnection extends PolledConnection<RawCallback> {
                             flags,
                             callback,
                             attachment);
-        } finally {
-            lock.unlock();
         }
     }
 
@@ -388,8 +376,7 @@ public final class RawConnection extends PolledConnection<RawCallback> {
             OpFlags flags,
             @Nullable RawCallback callback,
             @Nullable Object attachment) {
-        lock.lock();
-        try {
+        try (var _ = lock.hold()) {
             return isFull(flags)
                     ? PostResult.FULL
                     : began(
@@ -397,8 +384,6 @@ public final class RawConnection extends PolledConnection<RawCallback> {
                             flags,
                             callback,
                             attachment);
-        } finally {
-            lock.unlock();
         }
     }
 
@@ -422,8 +407,7 @@ public final class RawConnection extends PolledConnection<RawCallback> {
             OpFlags flags,
             @Nullable RawCallback callback,
             @Nullable Object attachment) {
-        lock.lock();
-        try {
+        try (var _ = lock.hold()) {
             if (isFull(flags)) {
                 return PostResult.FULL;
             }
@@ -431,8 +415,6 @@ public final class RawConnection extends PolledConnection<RawCallback> {
             // A refused bind, which may only lack memory for a new window, does not end the
             // connection.
             return result.isAccepted() ? began(result, flags, callback, attachment) : result;
-        } finally {
-            lock.unlock();
         }
     }
 
@@ -450,8 +432,7 @@ public final class RawConnection extends PolledConnection<RawCallback> {
             OpFlags flags,
             @Nullable RawCallback callback,
             @Nullable Object attachment) {
-        lock.lock();
-        try {
+        try (var _ = lock.hold()) {
             return isFull(flags)
                     ? PostResult.FULL
                     : began(
@@ -459,8 +440,6 @@ public final class RawConnection extends PolledConnection<RawCallback> {
                             flags,
                             callback,
                             attachment);
-        } finally {
-            lock.unlock();
         }
     }
 
