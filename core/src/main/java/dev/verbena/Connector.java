@@ -7,8 +7,8 @@ import dev.verbena.internal.connect.PrivateData;
 import dev.verbena.internal.device.Addresses;
 import dev.verbena.internal.runtime.Teardown;
 import dev.verbena.internal.runtime.Threads;
-import dev.verbena.internal.runtime.Uncaught;
 import dev.verbena.internal.util.Arguments;
+import dev.verbena.internal.util.Uncaught;
 
 import org.jspecify.annotations.Nullable;
 

@@ -7,7 +7,7 @@ import dev.verbena.internal.device.Addresses;
 import dev.verbena.internal.runtime.LimitedExecutor;
 import dev.verbena.internal.runtime.Teardown;
 import dev.verbena.internal.runtime.Threads;
-import dev.verbena.internal.runtime.Uncaught;
+import dev.verbena.internal.util.Uncaught;
 
 import java.net.InetSocketAddress;
 import java.time.Duration;

@@ -3,7 +3,7 @@ package dev.verbena;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.verbena.internal.runtime.AdapterEvents;
-import dev.verbena.internal.runtime.Uncaught;
+import dev.verbena.internal.util.Uncaught;
 import dev.verbena.internal.verbs.Errno;
 import dev.verbena.internal.verbs.FakeDevice;
 

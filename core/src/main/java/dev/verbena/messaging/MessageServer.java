@@ -7,6 +7,7 @@ import dev.verbena.Listener;
 import dev.verbena.Status;
 import dev.verbena.VerbenaException;
 import dev.verbena.internal.util.Arguments;
+import dev.verbena.internal.util.Log;
 import dev.verbena.internal.util.Text;
 
 import org.jspecify.annotations.Nullable;
@@ -104,7 +105,7 @@ public final class MessageServer implements AutoCloseable {
                     "its limit of %s is reached: try again when one has closed"
                             .formatted(Text.count(most, "channel"));
             if (fullLogged.compareAndSet(false, true)) {
-                MessagingLog.warn(
+                Log.warn(
                         "A peer was refused by %s: %s. This is logged again only after a channel has closed"
                                 .formatted(this, refusal),
                         null);
@@ -163,8 +164,7 @@ public final class MessageServer implements AutoCloseable {
             new Refusal(e.status(), String.valueOf(e.getMessage())).reject(connector);
             return;
         }
-        MessagingLog.error(
-                "%s could not create a channel, and refused the peer".formatted(this), thrown);
+        Log.error("%s could not create a channel, and refused the peer".formatted(this), thrown);
         String status =
                 thrown instanceof VerbenaException e ? " (%s)".formatted(e.status().name()) : "";
         Refusal.forNow("the server cannot create a channel" + status + "; its log says why")

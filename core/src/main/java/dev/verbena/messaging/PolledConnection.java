@@ -11,6 +11,7 @@ import dev.verbena.QueuePair;
 import dev.verbena.QueuePairLimits;
 import dev.verbena.Status;
 import dev.verbena.VerbenaException;
+import dev.verbena.internal.util.Log;
 
 import org.jspecify.annotations.Nullable;
 
@@ -339,7 +340,7 @@ abstract sealed class PolledConnection<C> implements AutoCloseable
     /** The program's code threw, which ends the connection and is logged. */
     final void failedInProgram(String code, Throwable t) {
         fail(Status.INTERNAL_ERROR, code + " threw", t);
-        MessagingLog.error("%s: %s threw, which ends it".formatted(this, code), t);
+        Log.error("%s: %s threw, which ends it".formatted(this, code), t);
     }
 
     // ---- the end
@@ -528,7 +529,7 @@ abstract sealed class PolledConnection<C> implements AutoCloseable
                 part.close();
             }
         } catch (Throwable t) {
-            MessagingLog.warn(this + " could not close all of its parts", t);
+            Log.warn(this + " could not close all of its parts", t);
         }
     }
 

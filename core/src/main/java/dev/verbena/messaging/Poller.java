@@ -10,6 +10,7 @@ import dev.verbena.Status;
 import dev.verbena.VerbenaException;
 import dev.verbena.internal.util.Arguments;
 import dev.verbena.internal.util.Text;
+import dev.verbena.internal.util.Uncaught;
 
 import org.jspecify.annotations.Nullable;
 
@@ -365,7 +366,7 @@ public final class Poller implements Pollers {
     }
 
     private static void report(Throwable t) {
-        MessagingLog.uncaught("A task of a poller failed. The poller goes on", t);
+        Uncaught.report("A task of a poller failed. The poller goes on", t);
     }
 
     /**

@@ -17,6 +17,7 @@ import dev.verbena.Status;
 import dev.verbena.VerbenaException;
 import dev.verbena.internal.util.Arguments;
 import dev.verbena.internal.util.Text;
+import dev.verbena.internal.util.Uncaught;
 
 import org.jspecify.annotations.Nullable;
 
@@ -495,7 +496,7 @@ public final class RawConnection extends PolledConnection<RawCallback> {
             try {
                 handler.ended(this, why);
             } catch (Throwable t) {
-                MessagingLog.uncaught(
+                Uncaught.report(
                         "The handler of %s threw when it was told of the end".formatted(this), t);
             }
         }

@@ -5,7 +5,7 @@ import dev.verbena.ConnectionInfo;
 import dev.verbena.LocalEndpoint;
 import dev.verbena.internal.runtime.AdapterEvents;
 import dev.verbena.internal.runtime.Timers;
-import dev.verbena.internal.runtime.Uncaught;
+import dev.verbena.internal.util.Uncaught;
 import dev.verbena.internal.verbs.ConnectionControl;
 import dev.verbena.internal.verbs.ConnectionEvent;
 import dev.verbena.internal.verbs.ConnectionParameters;

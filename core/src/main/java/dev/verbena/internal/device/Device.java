@@ -5,7 +5,7 @@ import dev.verbena.Status;
 import dev.verbena.VerbenaException;
 import dev.verbena.internal.connect.ConnectionEvents;
 import dev.verbena.internal.runtime.AdapterEvents;
-import dev.verbena.internal.runtime.Log;
+import dev.verbena.internal.util.Log;
 import dev.verbena.internal.verbs.ConnectionControl;
 import dev.verbena.internal.verbs.DeviceControl;
 import dev.verbena.internal.verbs.Errno;
@@ -99,7 +99,7 @@ public final class Device {
         }
         String defect = provider.pagingDefect();
         if (defect != null && !pagingWarned.getAndSet(true)) {
-            Log.warn(defect);
+            Log.warn(defect, null);
         }
     }
 

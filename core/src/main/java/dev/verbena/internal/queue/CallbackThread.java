@@ -1,7 +1,7 @@
 package dev.verbena.internal.queue;
 
 import dev.verbena.internal.runtime.Threads;
-import dev.verbena.internal.runtime.Uncaught;
+import dev.verbena.internal.util.Uncaught;
 
 import org.jspecify.annotations.Nullable;
 

@@ -2,7 +2,7 @@ package dev.verbena.internal.queue;
 
 import dev.verbena.NotifyType;
 import dev.verbena.internal.runtime.AdapterEvents;
-import dev.verbena.internal.runtime.Uncaught;
+import dev.verbena.internal.util.Uncaught;
 
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;

@@ -1,6 +1,8 @@
 package dev.verbena.internal.runtime;
 
 import dev.verbena.AdapterEvent;
+import dev.verbena.internal.util.Log;
+import dev.verbena.internal.util.Uncaught;
 import dev.verbena.internal.verbs.AsyncEvent;
 import dev.verbena.internal.verbs.Descriptors;
 import dev.verbena.internal.verbs.DeviceControl;
@@ -245,11 +247,12 @@ public final class AdapterEvents {
 
     private void deviceHasFailed() {
         if (!deviceFailed) {
-            Uncaught.run(
+            Uncaught.run( // there may be no memory for the message
                     () ->
                             Log.warn(
                                     "%s has failed or was removed: its queues and connections end. Close its objects; open it again when it is back"
-                                            .formatted(device)));
+                                            .formatted(device),
+                                    null));
         }
         deviceFailed = true;
         failQueues();

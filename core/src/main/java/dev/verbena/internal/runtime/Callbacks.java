@@ -1,5 +1,7 @@
 package dev.verbena.internal.runtime;
 
+import dev.verbena.internal.util.Uncaught;
+
 import org.jspecify.annotations.Nullable;
 
 import java.util.concurrent.BlockingQueue;

@@ -1,5 +1,7 @@
 package dev.verbena.internal.runtime;
 
+import dev.verbena.internal.util.Uncaught;
+
 import java.util.ArrayDeque;
 import java.util.Queue;
 import java.util.concurrent.Executor;

@@ -1,5 +1,7 @@
 package dev.verbena.internal.runtime;
 
+import dev.verbena.internal.util.Uncaught;
+
 import java.lang.invoke.VarHandle;
 import java.util.concurrent.ConcurrentSkipListMap;
 import java.util.concurrent.TimeUnit;

@@ -9,7 +9,7 @@
  * dev.verbena.internal.runtime.Callbacks} loses none when no thread can be started, {@link
  * dev.verbena.internal.runtime.LimitedExecutor} limits how many run at a time, {@link
  * dev.verbena.internal.runtime.SerialCallbacks} runs them one after the other. What a callback
- * throws goes to {@link dev.verbena.internal.runtime.Uncaught}.
+ * throws goes to {@link dev.verbena.internal.util.Uncaught}.
  */
 @NullMarked
 package dev.verbena.internal.runtime;

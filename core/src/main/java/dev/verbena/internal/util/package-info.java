@@ -1,4 +1,6 @@
-/** Small helpers of every package: texts, arguments, options. They use no other package. */
+/**
+ * Small helpers of every package: texts, arguments, options, the log. They use no other package.
+ */
 @NullMarked
 package dev.verbena.internal.util;
 

@@ -1,4 +1,4 @@
-package dev.verbena.internal.runtime;
+package dev.verbena.internal.util;
 
 /**
  * Reports what was thrown where no caller can catch it: to the log, and to the thread's handler of
@@ -29,11 +29,7 @@ public final class Uncaught {
 
     /** Reports a problem, as {@link #report(Throwable)} does. */
     public static void report(String what, Throwable problem) {
-        try {
-            Log.error(what, problem);
-        } catch (Throwable again) {
-            // The handler may have more luck.
-        }
+        Log.error(what, problem);
         try {
             Thread current = Thread.currentThread();
             Thread.UncaughtExceptionHandler handler = current.getUncaughtExceptionHandler();
