@@ -13,7 +13,7 @@ import org.openjdk.jcstress.infra.results.ZZI_Result;
 
 /** The hand-over of requests and slots between the posting and the completing side of a ledger. */
 public class RequestLedgerStress {
-    private static final Endpoint ENDPOINT = new Endpoint("none", new WindowTable(), () -> {});
+    private static final Endpoint ENDPOINT = new Endpoint(new WindowTable());
 
     /** A request that the completing side can see is there whole. */
     @JCStressTest
