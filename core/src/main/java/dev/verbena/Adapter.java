@@ -313,7 +313,7 @@ public final class Adapter extends NativeObject {
      */
     @CheckReturnValue
     public Listener listen(InetSocketAddress address, int backlog, Consumer<Connector> handler) {
-        return new Listener(this, address, backlog, Arguments.notNull(handler, "handler"));
+        return listen(address, backlog, Listener.threads(backlog), handler);
     }
 
     /**
@@ -340,7 +340,9 @@ public final class Adapter extends NativeObject {
                 address,
                 backlog,
                 Arguments.notNull(executor, "executor"),
-                Arguments.notNull(handler, "handler"));
+                Arguments.notNull(handler, "handler"),
+                Listener.FORGOTTEN_AFTER,
+                Listener.ANSWER_WITHIN);
     }
 
     /**

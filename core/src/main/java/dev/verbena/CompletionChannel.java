@@ -147,12 +147,7 @@ public final class CompletionChannel extends NativeObject {
      */
     @CheckReturnValue
     public int eventDescriptor() {
-        acquire();
-        try {
-            return channel.descriptor();
-        } finally {
-            release();
-        }
+        return call(channel::descriptor);
     }
 
     /**

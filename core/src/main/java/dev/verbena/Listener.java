@@ -45,10 +45,10 @@ public final class Listener extends NativeObject {
     // CMA_MAX_CM_RETRIES, CMA_CM_RESPONSE_TIMEOUT); no event reports that to this side. It waits
     // longer if it was asked to (MRA, sent for the second copy of a request), which few programs
     // need.
-    private static final Duration ANSWER_WITHIN = Duration.ofSeconds(70);
+    static final Duration ANSWER_WITHIN = Duration.ofSeconds(70);
 
     // Enough time for a program that answers on another thread, even in a burst of requests.
-    private static final Duration FORGOTTEN_AFTER = Duration.ofSeconds(2);
+    static final Duration FORGOTTEN_AFTER = Duration.ofSeconds(2);
 
     private final Adapter adapter;
     private final Executor executor;
@@ -56,26 +56,10 @@ public final class Listener extends NativeObject {
     private final Listening listening;
     private volatile boolean stopped; // requests still waiting for a thread are then refused
 
-    /** With an executor of its own, of up to 16 threads. */
-    Listener(Adapter adapter, InetSocketAddress address, int backlog, Consumer<Connector> handler) {
-        this(
-                adapter,
-                address,
-                backlog,
-                new LimitedExecutor(Threads.POOL, HANDLERS, backlog <= 0 ? USUAL_BACKLOG : backlog),
-                handler,
-                FORGOTTEN_AFTER,
-                ANSWER_WITHIN);
-    }
-
-    /** With the caller's executor. */
-    Listener(
-            Adapter adapter,
-            InetSocketAddress address,
-            int backlog,
-            Executor executor,
-            Consumer<Connector> handler) {
-        this(adapter, address, backlog, executor, handler, FORGOTTEN_AFTER, ANSWER_WITHIN);
+    /** The threads of a listener that is given no executor. */
+    static Executor threads(int backlog) {
+        int waiting = backlog <= 0 ? USUAL_BACKLOG : backlog;
+        return new LimitedExecutor(Threads.POOL, HANDLERS, waiting);
     }
 
     Listener(
