@@ -18,7 +18,7 @@ import java.util.concurrent.ExecutionException;
  * (NDK: token) of its own. {@link MessageChannel#expose} makes it; its {@link #remoteMemory} goes
  * into a message to the peer.
  *
- * {@snippet file="dev/verbena/examples/KeyValueClient.java" region="get"}
+ * {@snippet file="dev/verbena/examples/FileClient.java" region="fetch"}
  *
  * <p><b>How it ends.</b> Once, in one of these ways; {@link #await}, {@link #returned} or the
  * {@link ExposureCallback} reports which:

@@ -19,7 +19,8 @@ public final class Message implements AutoCloseable {
     private final @Nullable RawMessage frame; // with its header; null for a large message
     private MemorySegment payload; // of any message in this slot
     private @Nullable Arena scope; // of the payload, if messages are tracked
-    private int length;
+    private int start; // in the payload: behind a header of calls
+    private int length; // from the payload's start
     private boolean held; // by the channel's user
     private boolean released;
     private boolean retained;
@@ -75,6 +76,7 @@ public final class Message implements AutoCloseable {
             payload = payload.reinterpret(made, null);
             scope = made;
         }
+        start = 0;
         length = bytes;
         retained = false;
         held = true;
@@ -88,6 +90,7 @@ public final class Message implements AutoCloseable {
      */
     boolean drop() {
         boolean before = held;
+        start = 0;
         closeScope();
         held = false;
         released = true;
@@ -110,10 +113,18 @@ public final class Message implements AutoCloseable {
             MemorySegment copy = MemorySegment.ofArray(data().toArray(ValueLayout.JAVA_BYTE));
             closeScope();
             payload = copy;
+            length -= start;
+            start = 0;
             held = false;
             return true;
         }
         return false;
+    }
+
+    /** By the poller: hides the first bytes. */
+    Message skip(int bytes) {
+        start = bytes;
+        return this;
     }
 
     boolean retained() {
@@ -137,7 +148,7 @@ public final class Message implements AutoCloseable {
      */
     @CheckReturnValue
     public int length() {
-        return length;
+        return length - start;
     }
 
     /**
@@ -150,7 +161,7 @@ public final class Message implements AutoCloseable {
     @CheckReturnValue
     public MemorySegment buffer() {
         ensureNotReleased();
-        return payload;
+        return start == 0 ? payload : payload.asSlice(start);
     }
 
     /**
@@ -162,7 +173,7 @@ public final class Message implements AutoCloseable {
     @CheckReturnValue
     public MemorySegment data() {
         ensureNotReleased();
-        return payload.asSlice(0, length);
+        return payload.asSlice(start, length - start);
     }
 
     private void ensureNotReleased() {
@@ -206,6 +217,6 @@ public final class Message implements AutoCloseable {
 
     @Override
     public String toString() {
-        return "Message(%d bytes of %s)".formatted(length, channel);
+        return "Message(%d bytes of %s)".formatted(length(), channel);
     }
 }

@@ -23,6 +23,7 @@ import java.net.InetSocketAddress;
 import java.time.Duration;
 import java.util.concurrent.CompletableFuture;
 import java.util.function.Consumer;
+import java.util.function.Function;
 
 /**
  * A connection that carries messages: a queue pair with its buffers, credits so that neither side
@@ -67,6 +68,7 @@ public final class MessageChannel extends PolledConnection<SendCallback> {
     final Credits credits;
     private final RoomWait roomWait;
     private final PeerMemory peerMemory;
+    private final @Nullable CallTable calls; // null unless its handler is a Calls
     private final int keepAliveTicks;
     private int maxMessage; // that the peer takes, too
     private boolean awaitsDestroy; // of its queue pair; of the polling thread
@@ -115,6 +117,7 @@ public final class MessageChannel extends PolledConnection<SendCallback> {
             this.inbox = new Inbox(this, credits, outbox, exposures);
             this.roomWait = new RoomWait(this, outbox);
             this.peerMemory = new PeerMemory(this, roomWait);
+            this.calls = handler instanceof Calls ? new CallTable(this) : null;
             start();
         } catch (Throwable t) {
             discard();
@@ -339,6 +342,41 @@ public final class MessageChannel extends PolledConnection<SendCallback> {
         return roomWait.async(RequestKind.SEND, data, null, null);
     }
 
+    /**
+     * Calls the peer: sends a request, and gets the answer. For a channel whose handler is a {@link
+     * Calls}, as the peer's is. Returns at once; without room, the request waits.
+     *
+     * <p>A future that is cancelled discards the answer. The peer does not learn of that, nor that
+     * the time is over: whether it did what it was asked for is not known then.
+     *
+     * @param request is copied
+     * @param timeout how long the peer has, checked every 100 ms
+     * @param answer makes the result from the answer, on the polling thread; must not block. The
+     *     message is valid until it returns, unless it calls {@link Message#retain}. What it
+     *     throws, the future fails with
+     * @param <T> of the result
+     * @return a future that is completed by the polling thread. It fails with a {@link
+     *     CallFailedException} when the peer answers with an error; and with a {@link
+     *     MessagingException}: IO_TIMEOUT when there was no answer in time, NO_MORE_ENTRIES when
+     *     512 calls are outstanding already, or why the channel was closed
+     * @throws IllegalArgumentException if the request is longer than {@link #maxMessage} less 8
+     * @throws IllegalStateException if the handler of the channel is no {@link Calls}
+     */
+    @CheckReturnValue
+    public <T extends @Nullable Object> CompletableFuture<T> call(
+            MemorySegment request,
+            Duration timeout,
+            Function<? super Message, ? extends T> answer) {
+        return calls().call(request, timeout, answer);
+    }
+
+    CallTable calls() {
+        if (calls == null) {
+            throw new IllegalStateException(this + " cannot call: its handler is no Calls");
+        }
+        return calls;
+    }
+
     // ---- the memory of this side
 
     /**
@@ -538,6 +576,9 @@ public final class MessageChannel extends PolledConnection<SendCallback> {
             closesLater = false;
             poller.execute(disconnect);
         }
+        if (calls != null) {
+            calls.tick(now);
+        }
         if (!outbox.isEstablished()) {
             return null;
         }
@@ -585,7 +626,9 @@ public final class MessageChannel extends PolledConnection<SendCallback> {
         } finally {
             lock.unlock();
         }
-        while (roomWait.cancelOldest(why.status()) || exposures.cancelOldest(why.status())) {
+        while (roomWait.cancelOldest(why.status())
+                || exposures.cancelOldest(why.status())
+                || (calls != null && calls.cancelAny(why.status()))) {
             continue;
         }
         cancelLarge(why.status());

@@ -17,7 +17,7 @@ import java.util.concurrent.CompletableFuture;
  * takes it back. A {@link RemoteMemory} comes in a message of the peer's, made by {@link
  * Exposure#remoteMemory}.
  *
- * {@snippet file="dev/verbena/examples/KeyValueServer.java" region="answer"}
+ * {@snippet file="dev/verbena/examples/FileServer.java" region="answer"}
  *
  * <p>Requests take part in what a channel does for messages: they are carried out in the order in
  * which they were posted, have its {@linkplain MessagingOptions#withTimeout deadline} and its

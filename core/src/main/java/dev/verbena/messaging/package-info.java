@@ -123,6 +123,23 @@
  *       reads by the key are outstanding. It answers even if it has just taken the key back itself.
  *       Then the sender invalidates the key, unless the peer did.
  * </ul>
+ *
+ * <h2>Calls on the wire</h2>
+ *
+ * <p>Where the handlers of both sides are {@link dev.verbena.messaging.Calls}, each message begins
+ * with a header, which the request, the answer or the text of the error follows:
+ *
+ * <table>
+ *   <caption>The header of a call, 8 bytes, little-endian</caption>
+ *   <tr><th>bytes</th><th>content</th></tr>
+ *   <tr><td>0</td><td>1 request, 2 answer, 3 error (at most 1,000 bytes of UTF-8)</td></tr>
+ *   <tr><td>1</td><td>version, 1</td></tr>
+ *   <tr><td>2, 3</td><td>0</td></tr>
+ *   <tr><td>4 to 7</td><td>the number of the request, which its answer repeats</td></tr>
+ * </table>
+ *
+ * <p>Each side numbers its own requests, and does not use a number again before the call has ended
+ * for it. A side has at most 512 calls outstanding. An answer with another number is ignored.
  */
 @NullMarked
 package dev.verbena.messaging;

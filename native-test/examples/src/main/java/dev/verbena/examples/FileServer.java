@@ -73,6 +73,7 @@ public final class FileServer implements AutoCloseable {
     }
 
     private void answer(MessageChannel channel, Message message) {
+        // @start region="answer"
         MemorySegment request = message.data(); // on the polling thread
         RemoteMemory target = RemoteMemory.readFrom(request, 0);
         byte[] name = request.asSlice(RemoteMemory.MESSAGE_BYTES).toArray(ValueLayout.JAVA_BYTE);
@@ -94,6 +95,7 @@ public final class FileServer implements AutoCloseable {
                 channel.peerMemory()
                         .sendAndInvalidateAsync(last, target) // arrives after what was written
                         .exceptionally(FileServer::notAnswered);
+        // @end
     }
 
     private static Void notAnswered(Throwable thrown) { // the client has given up, or is gone

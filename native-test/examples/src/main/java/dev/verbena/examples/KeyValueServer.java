@@ -1,15 +1,10 @@
 package dev.verbena.examples;
 
 import dev.verbena.Adapter;
-import dev.verbena.BufferList;
-import dev.verbena.MemoryRegion;
-import dev.verbena.RemoteMemory;
+import dev.verbena.messaging.Call;
+import dev.verbena.messaging.Calls;
 import dev.verbena.messaging.IdleStrategy;
-import dev.verbena.messaging.Message;
-import dev.verbena.messaging.MessageChannel;
 import dev.verbena.messaging.MessageServer;
-import dev.verbena.messaging.MessagingOptions;
-import dev.verbena.messaging.PeerMemory;
 import dev.verbena.messaging.Poller;
 
 import java.lang.foreign.MemorySegment;
@@ -18,20 +13,11 @@ import java.net.InetSocketAddress;
 import java.nio.charset.StandardCharsets;
 import java.util.HashMap;
 import java.util.Map;
-import java.util.concurrent.CompletableFuture;
+import java.util.NoSuchElementException;
 
-/**
- * Holds values by keys. A {@link KeyValueClient} exposes memory and sends its address with the key;
- * the value is written there, and the answer takes the memory back.
- */
+/** Holds values by keys, for {@link KeyValueClient}s. */
 public final class KeyValueServer implements AutoCloseable {
-    private record Value(MemoryRegion region, int length) { // a region has a byte at least
-        BufferList bytes() {
-            return new BufferList(1).add(region, 0, length);
-        }
-    }
-
-    private final Map<String, Value> values = new HashMap<>();
+    private final Map<String, byte[]> values;
     private final MessageServer server;
 
     /**
@@ -42,19 +28,14 @@ public final class KeyValueServer implements AutoCloseable {
      * @param contents values by keys
      */
     public KeyValueServer(Poller poller, InetSocketAddress address, Map<String, byte[]> contents) {
-        contents.forEach(
-                (key, bytes) -> {
-                    MemoryRegion region = poller.domain().allocate(Math.max(1, bytes.length));
-                    region.memory().copyFrom(MemorySegment.ofArray(bytes));
-                    values.put(key, new Value(region, bytes.length));
-                });
+        this.values = Map.copyOf(contents);
         this.server =
                 MessageServer.listen(
                         poller,
                         address,
-                        MessagingOptions.DEFAULTS,
+                        KeyValueClient.OPTIONS,
                         100, // clients at most
-                        this::answer,
+                        Calls.answeredBy(this::answer),
                         channel -> {});
     }
 
@@ -65,8 +46,7 @@ public final class KeyValueServer implements AutoCloseable {
      * @throws InterruptedException when it is interrupted
      */
     public static void main(String[] arguments) throws InterruptedException {
-        InetSocketAddress address =
-                new InetSocketAddress(arguments[0], Integer.parseInt(arguments[1]));
+        var address = new InetSocketAddress(arguments[0], Integer.parseInt(arguments[1]));
         Map<String, byte[]> contents = new HashMap<>();
         System.getenv()
                 .forEach((key, text) -> contents.put(key, text.getBytes(StandardCharsets.UTF_8)));
@@ -78,28 +58,17 @@ public final class KeyValueServer implements AutoCloseable {
         }
     }
 
-    /** On the polling thread. */
-    private void answer(MessageChannel channel, Message message) {
-        MemorySegment request = message.data(); // too short a one closes the channel
-        byte[] name = request.asSlice(RemoteMemory.MESSAGE_BYTES).toArray(ValueLayout.JAVA_BYTE);
-        Value value = values.get(new String(name, StandardCharsets.UTF_8));
-        // @start region="answer"
-        RemoteMemory target = RemoteMemory.readFrom(request, 0);
-        PeerMemory client = channel.peerMemory();
-        long length = value == null ? -1 : value.length();
-        MemorySegment answer = MemorySegment.ofArray(new long[] {length});
-        CompletableFuture<Void> sent =
-                length > 0 && length <= target.bytes()
-                        ? client.writeAndInvalidateAsync(value.bytes(), target, answer)
-                        : client.sendAndInvalidateAsync(answer, target); // nothing to write
-        // @end
-        var _ =
-                sent.exceptionally(
-                        thrown -> { // the client has given up, or is gone
-                            System.out.println("Not answered: " + thrown.getMessage());
-                            return null;
-                        });
+    // @start region="answer"
+    private void answer(Call call) { // on the polling thread
+        String key = new String(call.data().toArray(ValueLayout.JAVA_BYTE), StandardCharsets.UTF_8);
+        byte[] value = values.get(key);
+        if (value == null) {
+            throw new NoSuchElementException("No value for " + key); // the client gets this text
+        }
+        call.answer(MemorySegment.ofArray(value)); // or later, from another thread
     }
+
+    // @end
 
     /**
      * Where it listens.
@@ -112,7 +81,6 @@ public final class KeyValueServer implements AutoCloseable {
 
     @Override
     public void close() {
-        server.close(); // the regions after the writes from them
-        values.values().forEach(value -> value.region().close());
+        server.close();
     }
 }

@@ -30,12 +30,14 @@ class ReadmeTest {
     }
 
     @Test
-    void thePageOnChannelsHasTheProgramToStartWithAndTheKeyValueStore() throws IOException {
+    void thePageOnChannelsHasTheProgramToStartWithAndPartsOfOthers() throws IOException {
         assertThat(javaBlocksOf("core/docs/messaging.md"))
                 .containsExactly(
                         program("HelloMessages"),
+                        region("KeyValueServer", "answer"),
                         region("KeyValueClient", "get"),
-                        region("KeyValueServer", "answer"));
+                        region("FileClient", "fetch"),
+                        region("FileServer", "answer"));
     }
 
     @Test

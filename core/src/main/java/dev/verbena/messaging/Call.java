@@ -1,0 +1,129 @@
+package dev.verbena.messaging;
+
+import com.google.errorprone.annotations.CheckReturnValue;
+
+import org.jspecify.annotations.Nullable;
+
+import java.lang.foreign.MemorySegment;
+import java.nio.charset.StandardCharsets;
+import java.util.concurrent.atomic.AtomicBoolean;
+
+/**
+ * A request of the peer, which waits for its answer. From any thread that may use the channel. A
+ * call that is never answered ends for the peer when its time is over.
+ */
+public final class Call {
+    private final CallTable table;
+    private final MessageChannel channel;
+    private final int id;
+    private final AtomicBoolean answered = new AtomicBoolean();
+    private @Nullable Message request; // null when it may not be read any more
+    private boolean retained;
+
+    Call(CallTable table, Message request, int id) {
+        this.table = table;
+        this.channel = request.channel();
+        this.request = request;
+        this.id = id;
+    }
+
+    /**
+     * The channel that it came by.
+     *
+     * @return the channel
+     */
+    @CheckReturnValue
+    public MessageChannel channel() {
+        return channel;
+    }
+
+    /**
+     * The bytes of the request, where the device has put them.
+     *
+     * @return memory of just its length, to be read until the handler returns; after {@link
+     *     #retain}, until it is answered
+     * @throws IllegalStateException after that
+     */
+    @CheckReturnValue
+    public MemorySegment data() {
+        return request().data();
+    }
+
+    private Message request() {
+        Message there = request;
+        if (there == null) {
+            throw new IllegalStateException(
+                    "The request of this call cannot be read any more: it was answered, or its handler has returned without retain()");
+        }
+        return there;
+    }
+
+    /**
+     * Keeps the request until it is answered: until then, the peer has room for one message less. A
+     * call need not be kept to be answered later.
+     *
+     * @return this call
+     * @throws IllegalStateException if it was answered, or its handler has returned
+     */
+    public Call retain() {
+        Message ignored = request().retain();
+        retained = true;
+        return this;
+    }
+
+    boolean isAnswered() {
+        return answered.get();
+    }
+
+    /** Its handler has returned. */
+    void handled() {
+        if (!retained) {
+            request = null;
+        }
+    }
+
+    /**
+     * Answers it, and returns at once. Where there is no room, the answer waits. An answer that
+     * cannot be sent, such as the 1,025th that waits, ends the channel.
+     *
+     * @param answer is copied
+     * @throws IllegalArgumentException if it is longer than {@link MessageChannel#maxMessage} less
+     *     8: then the call is not answered yet
+     * @throws IllegalStateException if it was answered before
+     */
+    public void answer(MemorySegment answer) {
+        answer(CallTable.ANSWER, answer);
+    }
+
+    /**
+     * Answers it with an error: at the peer, the future fails with a {@link CallFailedException}.
+     *
+     * @param message the message of the exception, of which 1,000 bytes of UTF-8 are sent at most
+     * @throws IllegalStateException if it was answered before
+     */
+    public void fail(String message) {
+        byte[] text = message.getBytes(StandardCharsets.UTF_8);
+        int most = Math.clamp(table.mostBytes(), 0, CallTable.MOST_REASON);
+        answer(
+                CallTable.FAILURE,
+                MemorySegment.ofArray(text).asSlice(0, Math.min(text.length, most)));
+    }
+
+    private void answer(int kind, MemorySegment data) {
+        if (!answered.compareAndSet(false, true)) {
+            throw new IllegalStateException("This call was answered before");
+        }
+        boolean sent = false;
+        try {
+            table.answer(kind, id, data);
+            sent = true;
+        } finally {
+            answered.set(sent);
+        }
+        Message kept = request;
+        request = null;
+        if (retained && kept != null) {
+            kept.release();
+        }
+    }
+}

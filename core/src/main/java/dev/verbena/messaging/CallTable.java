@@ -1,0 +1,295 @@
+package dev.verbena.messaging;
+
+import dev.verbena.Status;
+import dev.verbena.internal.util.IntMap;
+import dev.verbena.internal.util.Text;
+
+import org.jspecify.annotations.Nullable;
+
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.nio.ByteOrder;
+import java.nio.charset.StandardCharsets;
+import java.time.Duration;
+import java.util.concurrent.CompletableFuture;
+import java.util.function.Function;
+
+/**
+ * The calls of this side of a channel that are outstanding, by their numbers. Guarded by the lock
+ * of the channel; what completes a future runs without it. Of the peer's calls nothing is kept.
+ */
+final class CallTable {
+    static final int HEADER_BYTES = 8;
+    static final int REQUEST = 0x0101; // the first four bytes: kind and version
+    static final int ANSWER = 0x0102;
+    static final int FAILURE = 0x0103;
+    static final int MOST_REASON = 1000; // bytes
+    static final int MOST = 512; // so that the peer's answers and calls all may wait for room
+
+    private static final ValueLayout.OfLong HEADER =
+            ValueLayout.JAVA_LONG_UNALIGNED.withOrder(ByteOrder.LITTLE_ENDIAN);
+
+    /** A call whose answer has not come. */
+    private static final class Outstanding<T extends @Nullable Object>
+            extends CompletableFuture<T> {
+        private final Function<? super Message, ? extends T> decoder;
+        private final Duration timeout;
+        private int id;
+        private boolean timed; // whether its time began, at a tick
+        private int expires; // the last tick in time
+
+        Outstanding(Function<? super Message, ? extends T> decoder, Duration timeout) {
+            this.decoder = decoder;
+            this.timeout = timeout;
+        }
+
+        boolean isLate(int now) {
+            if (!timed) {
+                timed = true;
+                expires = now + PollerClock.ticks(timeout);
+            }
+            return now - expires > 0;
+        }
+
+        /** The answer has come. By the polling thread. */
+        void answered(Message message, boolean failure) {
+            if (isDone()) {
+                return; // cancelled
+            }
+            try {
+                if (failure) {
+                    throw new CallFailedException(text(message));
+                }
+                T value = decoder.apply(message);
+                if (!complete(value) && message.retained()) {
+                    message.release(); // it was cancelled at this moment
+                }
+            } catch (Throwable t) {
+                completeExceptionally(t);
+            }
+        }
+
+        private static String text(Message message) {
+            MemorySegment all = message.data();
+            byte[] text =
+                    all.asSlice(0, Math.min(all.byteSize(), MOST_REASON))
+                            .toArray(ValueLayout.JAVA_BYTE);
+            return new String(text, StandardCharsets.UTF_8);
+        }
+    }
+
+    private final MessageChannel channel;
+    private final IntMap<Outstanding<?>> outstanding = new IntMap<>(1);
+    private final Tasks.Task expire = new Tasks.Task(this::expire, true);
+    int next; // number; wraps around
+
+    CallTable(MessageChannel channel) {
+        this.channel = channel;
+    }
+
+    /** How long a request or an answer may be. */
+    int mostBytes() {
+        return channel.maxMessage() - HEADER_BYTES;
+    }
+
+    private MemorySegment message(int kind, int id, MemorySegment data) {
+        long bytes = data.byteSize();
+        if (bytes > mostBytes()) {
+            throw new IllegalArgumentException(
+                    "A request or answer of %,d bytes is longer than the %,d that both sides of %s take (MessagingOptions.withMaxMessage, less %d)"
+                            .formatted(bytes, mostBytes(), channel, HEADER_BYTES));
+        }
+        MemorySegment message = MemorySegment.ofArray(new byte[HEADER_BYTES + (int) bytes]);
+        writeHeader(message, kind, id);
+        MemorySegment.copy(data, 0, message, HEADER_BYTES, bytes);
+        return message;
+    }
+
+    private static void writeHeader(MemorySegment message, int kind, int id) {
+        message.set(HEADER, 0, (long) id << Integer.SIZE | kind);
+    }
+
+    // ---- calls of this side
+
+    /** As {@link MessageChannel#call}. */
+    <T extends @Nullable Object> CompletableFuture<T> call(
+            MemorySegment request,
+            Duration timeout,
+            Function<? super Message, ? extends T> decoder) {
+        Outstanding<T> call = new Outstanding<>(decoder, timeout);
+        MemorySegment message = message(REQUEST, 0, request);
+        CompletableFuture<Void> sent = null;
+        channel.lock.lock();
+        try {
+            if (!channel.takesRequests()) {
+                call.completeExceptionally(channel.exception(Status.CONNECTION_INVALID));
+                return call;
+            }
+            if (outstanding.size() == MOST) {
+                call.completeExceptionally(
+                        new MessagingException(
+                                Status.NO_MORE_ENTRIES,
+                                "%d calls are outstanding on %s already: wait for some of their answers first"
+                                        .formatted(MOST, channel)));
+                return call;
+            }
+            while (outstanding.get(next) != null) {
+                next++;
+            }
+            call.id = next++;
+            writeHeader(message, REQUEST, call.id);
+            outstanding.put(call.id, call); // first: the answer may come at once
+            sent = channel.sendAsync(message);
+        } finally {
+            if (sent == null) {
+                remove(call.id, call);
+            }
+            channel.lock.unlock();
+        }
+        var _ =
+                sent.whenComplete(
+                        (nothing, thrown) -> {
+                            if (thrown != null) {
+                                fail(call, thrown);
+                            }
+                        });
+        return call;
+    }
+
+    /** Removes a call, unless its number is another's by now. */
+    @SuppressWarnings("ReferenceEquality") // a call is known by its object
+    private void remove(int id, Outstanding<?> call) {
+        if (outstanding.get(id) == call) {
+            var _ = outstanding.remove(id);
+        }
+    }
+
+    private void fail(Outstanding<?> call, Throwable why) {
+        call.completeExceptionally(why); // first: there may be no memory for it
+        channel.lock.lock();
+        try {
+            remove(call.id, call);
+        } finally {
+            channel.lock.unlock();
+        }
+    }
+
+    /** At a tick, under the lock. */
+    void tick(int now) {
+        if (anyLate(now) != null) {
+            channel.poller.execute(expire);
+        }
+    }
+
+    private @Nullable Outstanding<?> anyLate(int now) {
+        for (int i = 0; i < outstanding.places() && outstanding.size() > 0; i++) {
+            Outstanding<?> call = outstanding.at(i);
+            if (call != null && call.isLate(now)) {
+                return call;
+            }
+        }
+        return null;
+    }
+
+    private @Nullable Outstanding<?> late() {
+        channel.lock.lock();
+        try {
+            return anyLate(channel.poller.tick());
+        } finally {
+            channel.lock.unlock();
+        }
+    }
+
+    private void expire() {
+        for (Outstanding<?> call = late(); call != null; call = late()) {
+            fail(
+                    call,
+                    new MessagingException(
+                            Status.IO_TIMEOUT,
+                            "%s was called, and has not answered within %s"
+                                    .formatted(channel, Text.time(call.timeout))));
+        }
+    }
+
+    /**
+     * After the end: one of the calls gets the reason.
+     *
+     * @return false when there is none
+     */
+    boolean cancelAny(Status status) {
+        Outstanding<?> call;
+        channel.lock.lock();
+        try {
+            call = outstanding.any();
+        } finally {
+            channel.lock.unlock();
+        }
+        if (call != null) {
+            fail(call, channel.exception(status));
+        }
+        return call != null;
+    }
+
+    // ---- messages of the peer; by the polling thread
+
+    void received(Message message, @Nullable CallHandler handler) {
+        long header = message.length() < HEADER_BYTES ? 0 : message.buffer().get(HEADER, 0);
+        int id = (int) (header >>> Integer.SIZE);
+        switch ((int) header) {
+            case REQUEST -> called(new Call(this, message.skip(HEADER_BYTES), id), handler);
+            case ANSWER, FAILURE -> {
+                Outstanding<?> call = take(id);
+                if (call != null) {
+                    call.answered(message.skip(HEADER_BYTES), (int) header == FAILURE);
+                }
+            }
+            default ->
+                    channel.fail(
+                            Status.INTERNAL_ERROR,
+                            "the peer sent a message that is neither a request nor an answer. Is its handler a Calls?",
+                            null);
+        }
+    }
+
+    private @Nullable Outstanding<?> take(int id) {
+        channel.lock.lock();
+        try {
+            return outstanding.remove(id);
+        } finally {
+            channel.lock.unlock();
+        }
+    }
+
+    private static void called(Call call, @Nullable CallHandler handler) {
+        try {
+            if (handler == null) {
+                call.fail("The peer answers no calls");
+            } else {
+                handler.called(call);
+            }
+        } catch (Exception e) {
+            if (call.isAnswered()) {
+                throw new IllegalStateException("The handler of a call threw after its answer", e);
+            }
+            String why = e.getMessage();
+            call.fail(why == null ? e.toString() : why);
+        } finally {
+            call.handled();
+        }
+    }
+
+    /** Answers a call of the peer. An answer that is lost would let the peer wait in vain. */
+    void answer(int kind, int id, MemorySegment data) {
+        var _ =
+                channel.sendAsync(message(kind, id, data))
+                        .whenComplete(
+                                (nothing, thrown) -> {
+                                    if (thrown != null && channel.takesRequests()) {
+                                        channel.fail(
+                                                Status.NO_MORE_ENTRIES,
+                                                "an answer could not be sent: the peer does not take its answers",
+                                                thrown);
+                                    }
+                                });
+    }
+}
