@@ -42,7 +42,7 @@ static inline struct ibv_cq *completion_queue(struct device *device, uint32_t de
 }
 
 static inline struct ibv_qp *connected(struct device *device, struct ibv_cq *queue, uint32_t sends,
-				       uint32_t receives)
+				       uint32_t receives, uint32_t inline_bytes)
 {
 	static const enum ibv_qp_state states[] = {IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_RTS};
 	struct ibv_qp_init_attr init = {
@@ -52,7 +52,8 @@ static inline struct ibv_qp *connected(struct device *device, struct ibv_cq *que
 		.cap = {.max_send_wr = sends,
 			.max_recv_wr = receives,
 			.max_send_sge = 1,
-			.max_recv_sge = 1},
+			.max_recv_sge = 1,
+			.max_inline_data = inline_bytes},
 	};
 	struct ibv_qp *pair = check_pointer(ibv_create_qp(device->pd, &init), "ibv_create_qp");
 	for (int i = 0; i < 3; i++) {

@@ -28,7 +28,7 @@ int main(int argc, char **argv)
 	queue = completion_queue(&device, 64);
 	before = used();
 	for (uint64_t i = 0; i < count; i++)
-		connected(&device, queue, 16, 16);
+		connected(&device, queue, 16, 16, 0);
 	result("idle-queue-pair", "%s", (used() - before) / (double)count, "B", "native");
 	return 0;
 }

@@ -70,7 +70,7 @@ public final class MessageTurns {
         for (int round = -WARM_UPS; round < rounds; round++) {
             double each = round(message, bytes, round < 0 ? 4 * nanos : nanos);
             if (round >= 0) {
-                Results.print("message", what, each, "ns");
+                Results.print("message", what + " bytes=" + bytes, each, "ns");
             }
         }
     }

@@ -88,6 +88,8 @@ public class Messages {
         sender = domain.createQueuePair(queue, queue, limits);
         receiver = domain.createQueuePair(queue, queue, limits);
         region = domain.allocate(2L * RECEIVES * stride, Access.LOCAL_WRITE);
+        region.memory()
+                .fill((byte) 1); // else all pages are one page of zeros, which stays in the cache
         messages = new BufferList[RECEIVES];
         receives = new BufferList[RECEIVES];
         for (int i = 0; i < RECEIVES; i++) {
@@ -109,6 +111,7 @@ public class Messages {
         callback = (of, attachment, status) -> ended++;
         data = arena.allocate(bytes);
         registered = poller.domain().allocate(bytes, Access.LOCAL_WRITE);
+        registered.memory().fill((byte) 1);
         list = BufferList.of(registered);
     }
 

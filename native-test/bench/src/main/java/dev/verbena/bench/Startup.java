@@ -12,7 +12,13 @@ import dev.verbena.QueuePair;
 import dev.verbena.QueuePairLimits;
 import dev.verbena.Status;
 
+import java.io.IOException;
 import java.lang.foreign.Arena;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.nio.ByteBuffer;
+import java.nio.channels.ServerSocketChannel;
+import java.nio.channels.SocketChannel;
 
 /**
  * How long a JVM takes from its start to the first completion, step by step, and how long for the
@@ -40,14 +46,37 @@ public final class Startup {
      * Measures.
      *
      * @param arguments when the process was started, in microseconds since 1970; and "first" if it
-     *     is to end with the first completion
+     *     is to end with the first completion, or "nio" for a first message over TCP instead
+     * @throws IOException when the TCP connection fails
      */
-    public static void main(String[] arguments) {
+    public static void main(String[] arguments) throws IOException {
         long main = System.nanoTime();
         long mainAt = System.currentTimeMillis();
+        double beforeMain = mainAt - Long.parseLong(arguments[0]) / 1e3;
+        if (arguments.length > 1 && arguments[1].equals("nio")) {
+            messageByNio();
+            Results.print("startup", "nio", beforeMain + (System.nanoTime() - main) / 1e6, "ms");
+            return;
+        }
         Startup startup = new Startup(main);
         startup.run(arguments.length > 1);
-        startup.print(mainAt - Long.parseLong(arguments[0]) / 1e3);
+        startup.print(beforeMain);
+    }
+
+    private static void messageByNio() throws IOException {
+        try (ServerSocketChannel server = ServerSocketChannel.open()) {
+            server.bind(new InetSocketAddress(InetAddress.getLoopbackAddress(), 0));
+            try (SocketChannel sender = SocketChannel.open(server.getLocalAddress());
+                    SocketChannel receiver = server.accept()) {
+                int sent = sender.write(ByteBuffer.allocateDirect(BYTES));
+                ByteBuffer received = ByteBuffer.allocateDirect(BYTES);
+                while (received.position() < sent) {
+                    if (receiver.read(received) < 0) {
+                        throw new IllegalStateException("The connection has ended");
+                    }
+                }
+            }
+        }
     }
 
     private void run(boolean onlyFirst) {

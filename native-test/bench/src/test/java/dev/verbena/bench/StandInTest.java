@@ -148,6 +148,8 @@ class StandInTest {
         String[] load = {"--pairs", "8", "--ms", "1", "--rounds", "1", "--clock", "cpu"};
         assertThat(c("load", load)).matches(OF_MANY);
         assertThat(c("load", append(load, "--tuned"))).matches(OF_MANY);
+        assertThat(c("message", "--bytes", "64", "--ms", "1", "--rounds", "1"))
+                .matches("RESULT\tmessage\tc bytes=64\t\\d+\\.\\d\\d\tns\n");
         assertThat(c("two_threads", "--ms", "1", "--rounds", "1"))
                 .matches("RESULT\ttwo-threads\t-\t\\d+\\.\\d\\d\ttimes\n");
         assertThat(c("idle_pairs", "--count", "100"))
@@ -171,6 +173,12 @@ class StandInTest {
 
     private static String[] append(String[] first, String... more) {
         return Stream.of(first, more).flatMap(Arrays::stream).toArray(String[]::new);
+    }
+
+    @Test
+    void twoPollersAreComparedWithOne() throws Exception {
+        assertThat(java(TwoPollers.class, List.of(), "--ms", "100", "--rounds", "1"))
+                .matches("RESULT\ttwo-pollers\t-\t\\d+\\.\\d\\d\ttimes\n");
     }
 
     @Test
@@ -220,9 +228,9 @@ class StandInTest {
 
     @Test
     void measuresAMessageAndOneOverTcp() throws Exception {
-        for (String what : List.of("channel", "queue-pair", "tcp")) {
+        for (String what : List.of("channel", "registered", "queue-pair", "tcp")) {
             assertThat(java(MessageTurns.class, List.of(), what, "--ms", "1", "--rounds", "1"))
-                    .matches("RESULT\tmessage\t" + what + "\t\\d+\\.\\d\\d\tns\n");
+                    .matches("RESULT\tmessage\t" + what + " bytes=64\t\\d+\\.\\d\\d\tns\n");
         }
     }
 
