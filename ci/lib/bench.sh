@@ -12,10 +12,15 @@
 BENCH_TOOLS=("${TEST_TOOLS[@]}" perftest)
 BENCH_LIMIT=7200 # seconds where the devices are; a full run takes 60 minutes under emulation
 BENCH_FORKS=3
-# Where no device is needed, forks are more and shorter: by how its memory happens to lie, one process is half as slow again as another
-# (C's post and poll 19 or 28 ns; always 19 without address space randomisation), and measuring it longer changes nothing.
+# Where no device is needed, forks are more and shorter, and addresses are not random (setarch) where the system allows that: by how its
+# memory happens to lie, one process is half as slow again as another (C's post and poll 19 or 28 ns; always 19 without randomization),
+# and measuring it longer changes nothing.
 BENCH_FORKS_HERE=9
 BENCH_FORKS_HERE_IF_QUICK=3
+FIXED_ADDRESSES=()
+REAL_TIME=() # for the starts of JVMs: other work would delay them by as much as they take
+! chrt -r 1 true 2>/dev/null || REAL_TIME=(chrt -r 1)
+! setarch -R true 2>/dev/null || FIXED_ADDRESSES=(setarch -R)
 # More options of the JVMs in the micro VM. Under software emulation (QEMU 7.2) some JVMs died when a method compiled by C1 gave way to
 # the one by C2: the JVM writes a jump over its first instruction while another thread calls it, and that thread went on four bytes into
 # the jump (hs_err: SIGILL or SIGSEGV just behind the entry). Without tiers methods are hardly ever replaced, and what is measured is
@@ -35,8 +40,8 @@ BENCH_FRESH_JVM_IN_VM=(--enable-native-access=ALL-UNNAMED -XX:+UseSerialGC)
 # Rows on the stand-in for libibverbs, whose provider only copies. The rows of JMH are measured by one program in Java, the rows of
 # peers by several programs: one process for each of them, each fork and each row.
 ROWS_OF_JMH=(post-poll post-poll-confined chain chain-confined batch-confined prepared-confined arm-await message allocation)
-ROWS_OF_PEERS=(peers-one peers-chain peers-queue-pairs)
-ROWS_HERE=("${ROWS_OF_JMH[@]}" two-threads idle-queue-pair cold-start load-queue-pairs load-depth "${ROWS_OF_PEERS[@]}")
+ROWS_OF_PEERS=(peers-one peers-chain peers-queue-pairs peers-message-64 peers-message-65536 peers-message-1048576)
+ROWS_HERE=("${ROWS_OF_JMH[@]}" two-threads two-pollers idle-queue-pair cold-start load-queue-pairs load-depth "${ROWS_OF_PEERS[@]}")
 ROWS_ON_DEVICES=(send-latency write-latency send-bandwidth write-bandwidth read-bandwidth message-rate events register connect
     first-round-trips first-message)
 # Rows whose programs emulated processors also count. There the counts are what to compare; the times come from one fork only.
@@ -45,7 +50,7 @@ ROWS_COUNTED_TOO=(send-latency write-latency send-bandwidth write-bandwidth read
 ROW_COUNTED=instructions
 
 bench() { # [ROW…]
-    local row here=() devices=() counted=no code=0 report=$PROJECT/native-test/bench/results
+    local row here=() devices=() counted=no code=0 published=$PROJECT/native-test/bench/results
     local bench=$PROJECT/native-test/bench programs=$PROJECT/native-test/bench/target/programs
     local rows=("$@")
     [ $# -gt 0 ] || rows=("${ROWS_HERE[@]}" "${ROWS_ON_DEVICES[@]}" "$ROW_COUNTED")
@@ -108,11 +113,17 @@ bench() { # [ROW…]
     [ ${#here[@]} = 0 ] || bench_here
 
     describe_machine >"$outputs/machine.txt"
-    # What is committed is a whole run, done as it is meant.
-    if [ "$QUICK" = yes ] || [ "$RESULTS_GIVEN" = yes ] || [ $# -gt 0 ]; then report=$RESULTS/report; fi
     code=0
-    "${java[@]}" -cp "$class_path" dev.verbena.bench.report.Report "$outputs" "$report" || code=$?
-    say "the report is in $report, what it was made of in $outputs"
+    "${java[@]}" -cp "$class_path" dev.verbena.bench.report.Report "$outputs" "$RESULTS/report" || code=$?
+    say "the report is in $RESULTS/report, what it was made of in $outputs"
+    # What is committed is a whole run, done as it is meant, in which C itself did not vary.
+    if [ "$QUICK" = no ] && [ "$RESULTS_GIVEN" = no ] && [ $# = 0 ]; then
+        if [ "$code" = 0 ]; then
+            cp "$RESULTS"/report/* "$published" && say "it is published: commit $published"
+        else
+            say "it is not published: $published stays as it is"
+        fi
+    fi
     return "$code"
 }
 
@@ -166,7 +177,7 @@ bench_here() {
             load-queue-pairs) printf "$row\t%s\n" 1 2 4 8 16 32 64 128 256 512 1024 ;;
             load-depth) printf "$row\t%s\n" 1 2 4 8 16 32 64 128 256 512 1024 2048 4096 ;;
             idle-queue-pair) printf "$row\t%s\n" heap native ;;
-            cold-start) printf "$row\t%s\n" 'first completion' '10,000 more' ;;
+            cold-start) printf "$row\t%s\n" main 'first message by NIO' 'first completion' '10,000 more' ;;
             peers-*) ask_peers "$row" ;;
             *) printf '%s\t\n' "$row" ;;
         esac
@@ -186,13 +197,17 @@ bench_here() {
         if here_is two-threads; then
             bench_both two-threads two_threads TwoThreads --rounds 3 --ms 300
         fi
+        if here_is two-pollers; then
+            bench_one two-pollers-java-$fork.txt "${java[@]}" -cp "$class_path" dev.verbena.bench.TwoPollers --rounds 3 --ms 300
+        fi
         # Counted, not timed: as good in one fork as in nine. Without compilers, which take of the C heap, too.
         if here_is idle-queue-pair && [ "$fork" = 1 ]; then
             bench_one idle-queue-pair-c-1.txt "$programs/idle_pairs"
             bench_one idle-queue-pair-java-1.txt "${java[@]}" -Xint -cp "$class_path" dev.verbena.bench.IdlePairs
         fi
         if here_is cold-start; then
-            bench_one cold-start-java-$fork.txt "${java[@]}" -cp "$class_path" dev.verbena.bench.Startup "${EPOCHREALTIME/[^0-9]/}"
+            bench_one cold-start-java-$fork.txt "${REAL_TIME[@]}" "${java[@]}" -cp "$class_path" dev.verbena.bench.Startup "${EPOCHREALTIME/[^0-9]/}"
+            bench_one cold-start-java-$fork.txt "${REAL_TIME[@]}" "${java[@]}" -cp "$class_path" dev.verbena.bench.Startup "${EPOCHREALTIME/[^0-9]/}" nio
         fi
         if here_is load-queue-pairs load-depth; then
             say "load-queue-pairs, load-depth, fork $fork of $BENCH_FORKS_HERE"
@@ -216,6 +231,10 @@ bench_both() { # NAME PROGRAM CLASS OPTION…
 # Prints which of them a row has, each with what is lacking for it.
 ask_peers() { # ROW
     local lacking=''
+    if [[ $1 == peers-message-* ]]; then
+        printf "$1\t%s\n" verbena-by-hand verbena-channel verbena-registered nio
+        return
+    fi
     printf "$1\t%s\n" tuned-c raw-ffm verbena
     if [ -e "$programs/bare_jni.missing" ]; then lacking=$'\t'$(cat "$programs/bare_jni.missing"); fi
     printf '%s\tbare-jni%s\n' "$1" "$lacking"
@@ -227,8 +246,17 @@ ask_peers() { # ROW
 
 # C, the others and this library, one after the other. Time is that of a thread on a processor: other work moves it less.
 bench_peers() { # ROW FORK
-    local brief=(--ms 100 --rounds 2) shape c=() verbena=()
+    local brief=(--ms 100 --rounds 2) shape c=() verbena=() turns=("${java[@]}" -cp "$class_path" dev.verbena.bench.MessageTurns)
     case $1 in
+        peers-message-*)
+            brief+=(--bytes "${1##*-}")
+            peer c c "$programs/message" "${brief[@]}"
+            peer verbena-by-hand java "${turns[@]}" queue-pair "${brief[@]}"
+            peer verbena-channel java "${turns[@]}" channel "${brief[@]}"
+            peer verbena-registered java "${turns[@]}" registered "${brief[@]}"
+            peer nio java "${turns[@]}" tcp "${brief[@]}"
+            return
+            ;;
         peers-one) shape=(1 1) c=(post_poll --chain 1) verbena=(Turns CONFINED one) ;;
         peers-chain) shape=(1 16) c=(post_poll --chain 16) verbena=(Turns CONFINED chain) ;;
         peers-queue-pairs) shape=(1024 1) c=(load --pairs 1024) verbena=(Load --pairs 1024 --clock cpu) ;;
@@ -251,7 +279,8 @@ peer() { # WHO SIDE COMMAND…
 
 bench_one() { # OUTPUT COMMAND…
     local code=0
-    LD_LIBRARY_PATH=$programs/stand-in step into "$outputs/$1" "$outputs/$1.errors" timeout --foreground -k 5 600 "${@:2}" || code=$?
+    LD_LIBRARY_PATH=$programs/stand-in step into "$outputs/$1" "$outputs/$1.errors" timeout --foreground -k 5 600 \
+        "${FIXED_ADDRESSES[@]}" "${@:2}" || code=$?
     [ "$code" != 0 ] || return 0
     say "${2##*/} failed, exit code $code:"
     cat "$outputs/$1" "$outputs/$1.errors" | tail -n 15 >&2
@@ -266,6 +295,7 @@ describe_machine() {
     echo "commit: $about"
     echo "processor: $(sed -n 's/^model name[[:space:]]*: *//p' /proc/cpuinfo | head -n 1), $(nproc) processors"
     echo "kernel: $(uname -sr)"
+    echo "load of the machine at the end: $(cut -d' ' -f1 /proc/loadavg)"
     [ ${#there[@]} = 0 ] || echo "devices: $(describe_way)"
     [ ! -e "$outputs/kernel" ] || echo "kernel of the devices: $(cat "$outputs/kernel")"
     echo "JDK: $("$JDK/bin/java" -XshowSettings:properties -version 2>&1 | sed -nE 's/^ *java\.(runtime|vendor)\.version = //p' | paste -sd' ')"
@@ -273,6 +303,7 @@ describe_machine() {
     [ ${#there[@]} = 0 ] || echo "JVM options where the devices are: ${java_there[*]:1}"
     [ -z "${VERBENA_FRESH_JVM-}" ] || echo "JVM options of first-round-trips, instead: $VERBENA_FRESH_JVM"
     [ -z "${VERBENA_BRIEF_JVM-}" ] || echo "JVM options of connect and first-message, in addition: $VERBENA_BRIEF_JVM"
+    [ ${#here[@]} = 0 ] || echo "random addresses: $([ ${#FIXED_ADDRESSES[@]} = 0 ] && echo yes || echo 'no (setarch -R)')"
     echo "C compiler: $("${CC:-cc}" --version | head -n 1)"
     if have_apt; then
         for about in libibverbs1 librdmacm1 perftest; do

@@ -14,7 +14,10 @@ import java.util.Locale;
  */
 record Measurement(String row, String parameter, Side side, int fork, double value, String unit) {
 
-    /** The head of a file of such lines. */
+    /** The name of a file of such lines. */
+    static final String FILE = "raw.tsv";
+
+    /** Its head. */
     static final String HEAD = "row\tparameter\tside\tfork\tvalue\tunit";
 
     /** Who did it. */
@@ -29,6 +32,18 @@ record Measurement(String row, String parameter, Side side, int fork, double val
         public String toString() {
             return name().toLowerCase(Locale.ROOT);
         }
+    }
+
+    /** From a line. */
+    static Measurement parse(String line) {
+        String[] fields = line.split("\t", -1);
+        return new Measurement(
+                fields[0],
+                fields[1],
+                fields[2].equals("c") ? Side.C : Side.JAVA,
+                Integer.parseInt(fields[3]),
+                Double.parseDouble(fields[4]),
+                fields[5]);
     }
 
     /** As a line. */

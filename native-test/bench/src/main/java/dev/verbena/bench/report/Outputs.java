@@ -20,13 +20,11 @@ import java.util.stream.Stream;
 
 /**
  * Reads what the programs printed, from files named ROW-SIDE-FORK.txt or .json: tables of perftest,
- * objects of Perf, results of JMH, and lines RESULT of the small programs. The text shows which of
- * these a file contains; everything else in it is for people.
+ * objects of Perf, results of JMH, and lines RESULT of the small programs; or the values of an
+ * earlier report. The text shows which of these a file contains; everything else in it is for
+ * people.
  */
 final class Outputs {
-    /** Percentiles are plotted only: the name of their row is a row's name and this. */
-    static final String PERCENTILES = "-percentiles";
-
     /** Where perftest's curves have their points; Perf gives its own. */
     private static final Map<String, List<Row>> CONFINED =
             Map.of(
@@ -38,14 +36,9 @@ final class Outputs {
     /** What the names of files begin with that hold what peers do in Java's place. */
     private static final String PEERS = "peers-";
 
-    private static final double[] PERCENTS = {
-        0, 10, 25, 50, 75, 90, 95, 97.5, 99, 99.5, 99.75, 99.9, 99.95, 99.99
-    };
-
     private static final Pattern NAME = Pattern.compile("(.+)-(c|java)-(\\d+)\\.(?:txt|json)");
     private static final Pattern COLUMN =
             Pattern.compile("(#\\w+|[^\\s\\[\\]]+(?: [^\\s\\[\\]]+)?)(?:\\[[^\\]]*])?");
-    private static final Pattern SAMPLE = Pattern.compile("\\d+, ([-+.\\deE]+)");
 
     private final List<Measurement> measurements = new ArrayList<>();
     private final String row;
@@ -72,6 +65,12 @@ final class Outputs {
         List<Measurement> measurements = new ArrayList<>();
         for (Path file : files) {
             String name = file.getFileName().toString();
+            if (name.equals(Measurement.FILE)) {
+                Files.readAllLines(file).stream()
+                        .skip(1)
+                        .map(Measurement::parse)
+                        .forEach(measurements::add);
+            }
             if (NAME.matcher(name).matches()) {
                 try {
                     measurements.addAll(
@@ -125,22 +124,17 @@ final class Outputs {
 
     private void lines(String text) {
         List<String> columns = List.of();
-        List<Double> samples = new ArrayList<>();
         for (String line : text.lines().toList()) {
             String[] words = line.strip().split("\\s+");
-            Matcher sample = SAMPLE.matcher(line);
             if (line.startsWith("RESULT\t")) {
                 result(line.split("\t", -1));
             } else if (line.startsWith("{")) {
                 Json.values(line).forEach(object -> perf(members(object)));
             } else if (line.strip().startsWith("#bytes")) {
                 columns = columns(line);
-            } else if (sample.matches()) {
-                samples.add(Double.valueOf(sample.group(1)));
             } else if (!columns.isEmpty() && words.length == columns.size() && areNumbers(words)) {
-                perftest(columns, words, samples);
+                perftest(columns, words);
                 columns = List.of();
-                samples = new ArrayList<>();
             }
         }
     }
@@ -182,7 +176,10 @@ final class Outputs {
             return Optional.empty();
         }
         Row measured =
-                switch (measure) {
+                switch (measure.replaceFirst("^message \\S+", "message")) {
+                    case "message bytes=64" -> Row.PEERS_MESSAGE_64;
+                    case "message bytes=65536" -> Row.PEERS_MESSAGE_65536;
+                    case "message bytes=1048576" -> Row.PEERS_MESSAGE_1048576;
                     case "post-poll chain=1" -> Row.PEERS_ONE;
                     case "post-poll chain=16" -> Row.PEERS_CHAIN;
                     case "load-queue-pairs 1024" -> Row.PEERS_QUEUE_PAIRS;
@@ -206,6 +203,9 @@ final class Outputs {
                     case "two-threads -" -> List.of(Row.TWO_THREADS.key(), "");
                     case "idle-queue-pair heap" -> List.of(Row.IDLE_QUEUE_PAIR.key(), "heap");
                     case "idle-queue-pair native" -> List.of(Row.IDLE_QUEUE_PAIR.key(), "native");
+                    case "two-pollers -" -> List.of(Row.TWO_POLLERS.key(), "");
+                    case "startup jvm" -> List.of(Row.COLD_START.key(), Row.MAIN);
+                    case "startup nio" -> List.of(Row.COLD_START.key(), Row.FIRST_BY_NIO);
                     case "startup start-to-first" ->
                             List.of(Row.COLD_START.key(), Row.FIRST_COMPLETION);
                     case "startup 10000" -> List.of(Row.COLD_START.key(), Row.TEN_THOUSAND);
@@ -231,7 +231,7 @@ final class Outputs {
     }
 
     /** A line of perftest's table. */
-    private void perftest(List<String> columns, String[] words, List<Double> samples) {
+    private void perftest(List<String> columns, String[] words) {
         Map<String, Double> values = new LinkedHashMap<>();
         for (int i = 0; i < words.length; i++) {
             values.put(columns.get(i), Double.valueOf(words[i]));
@@ -242,20 +242,6 @@ final class Outputs {
             return;
         }
         compared(bytes, values, "t_typical", "BW average", "MsgRate");
-        double[] sorted = samples.stream().mapToDouble(Double::doubleValue).sorted().toArray();
-        for (double percent : PERCENTS) {
-            // A percentile that one sample alone decides is left out: it is the maximum.
-            if (sorted.length * (1 - percent / 100) > 1) {
-                percentile(bytes, percent, nearestRank(sorted, percent));
-            }
-        }
-    }
-
-    /** The least of the values that so many percent of them do not exceed. */
-    static double nearestRank(double[] sorted, double percent) {
-        // The epsilon takes back what the division adds: 99.9 % of 1000 are 999, not 999.0000001.
-        int rank = (int) Math.ceil(percent / 100 * sorted.length - 1e-9);
-        return sorted[Math.max(rank - 1, 0)];
     }
 
     /** An object of Perf. */
@@ -276,12 +262,6 @@ final class Outputs {
             return;
         }
         compared(bytes, values, "t_typical_usec", "bw_average_mib_per_sec", "msg_rate_mpps");
-        if (object.get("percentiles_usec") instanceof Map<?, ?> percentiles) {
-            percentiles.forEach(
-                    (percent, value) ->
-                            percentile(
-                                    bytes, Double.parseDouble(percent.toString()), (Double) value));
-        }
     }
 
     /** Takes the value that the row compares, from columns with the names that the program has. */
@@ -295,16 +275,6 @@ final class Outputs {
             add(row, bytes, values.get(rate), "MiB/s");
         } else {
             throw new IllegalArgumentException("nothing of " + row + " in " + values.keySet());
-        }
-    }
-
-    /**
-     * Only of the smallest message: that is where the two could differ; and less than all, which is
-     * the maximum.
-     */
-    private void percentile(String bytes, double percent, double value) {
-        if (bytes.equals("64") && percent < 100) {
-            add(row + PERCENTILES, Double.toString(percent), value, "us");
         }
     }
 

@@ -16,7 +16,15 @@ enum Peer {
     /** Turns with a batch posted again, confined. */
     VERBENA_PREPARED("Verbena, a batch posted again"),
     /** Turns, queues that any thread may use. */
-    VERBENA_SHARED("Verbena, shared");
+    VERBENA_SHARED("Verbena, shared"),
+    /** MessageTurns, queue pairs. */
+    VERBENA_BY_HAND("Verbena, queue pairs by hand"),
+    /** MessageTurns, channels that copy the message into registered memory. */
+    VERBENA_CHANNEL("Verbena, channel"),
+    /** MessageTurns, channels that send from registered memory. */
+    VERBENA_REGISTERED("Verbena, channel, registered memory"),
+    /** MessageTurns, without this library. */
+    NIO("Java NIO over TCP");
 
     /** In the place of a peer's key: C's own value, which all of them are compared with. */
     static final String NONE = "c";

@@ -21,6 +21,8 @@ enum Row {
     PREPARED_CONFINED("Batch of 16, posted again, per request, confined", Parameter.NONE),
     /** TwoThreads and c/two_threads.c: the rate of two threads, divided by that of one. */
     TWO_THREADS("Rate of two threads with their own queues, to one's", Parameter.NONE),
+    /** TwoPollers: messages of two pollers, divided by those of one. */
+    TWO_POLLERS("Messages of two pollers, to one's", Parameter.NONE),
     /** IdlePairs and c/idle_pairs.c. */
     IDLE_QUEUE_PAIR("Memory of an idle queue pair, depth 16", Parameter.WORD),
     /** Startup, a new JVM each time; C has no counterpart that means anything. */
@@ -59,21 +61,32 @@ enum Row {
     FIRST_ROUND_TRIPS("First 10,000 round trips of a connection, each", Parameter.NONE),
     /** Has no counterpart in C that means anything: a JVM starts. */
     FIRST_MESSAGE("First message after the start of the JVM", Parameter.NONE),
-    /** c/load.c, over queue pairs on one completion queue; in load.svg. */
+    /** c/load.c, over queue pairs on one completion queue. */
     LOAD_QUEUE_PAIRS("Cost of a request, by queue pairs on one queue", Parameter.WORD),
-    /** c/load.c, over outstanding requests; in load.svg. */
+    /** c/load.c, over outstanding requests. */
     LOAD_DEPTH("Cost of a request, by outstanding requests", Parameter.WORD),
     /** Several programs, by time on a processor: one send and its poll. */
     PEERS_ONE("One send and its poll", Parameter.PEER),
     /** In chains of 16. */
     PEERS_CHAIN("Chain of 16, per request", Parameter.PEER),
     /** One on each of 1,024 queue pairs, polled by 16. */
-    PEERS_QUEUE_PAIRS("1,024 queue pairs, per request", Parameter.PEER);
+    PEERS_QUEUE_PAIRS("1,024 queue pairs, per request", Parameter.PEER),
+    /** c/message.c and MessageTurns. */
+    PEERS_MESSAGE_64("A message of 64 bytes", Parameter.PEER),
+    /** The same. */
+    PEERS_MESSAGE_65536("A message of 64 KiB", Parameter.PEER),
+    /** The same. */
+    PEERS_MESSAGE_1048576("A message of 1 MiB", Parameter.PEER);
 
     /** Parameters of {@link #COLD_START}: from the JVM's start, and from there on. */
     static final String FIRST_COMPLETION = "first completion";
 
     static final String TEN_THOUSAND = "10,000 more";
+
+    /** The same of programs without Verbena: an empty one, and one that sends a message by NIO. */
+    static final String MAIN = "main";
+
+    static final String FIRST_BY_NIO = "first message by NIO";
 
     /** What is varied in a row. */
     enum Parameter {
@@ -112,7 +125,7 @@ enum Row {
 
     /** Whether C has no counterpart. */
     boolean isJavaOnly(String value) {
-        return List.of(ALLOCATION, FIRST_MESSAGE, COLD_START).contains(this)
+        return List.of(ALLOCATION, FIRST_MESSAGE, COLD_START, TWO_POLLERS).contains(this)
                 || (this == IDLE_QUEUE_PAIR && value.equals("heap"));
     }
 

@@ -12,9 +12,6 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.stream.Collectors;
-import java.util.stream.DoubleStream;
-import java.util.stream.IntStream;
 
 class OutputsTest {
     /**
@@ -57,27 +54,14 @@ class OutputsTest {
     }
 
     @Test
-    void percentilesFromPerftestsSingleLatencies() {
-        // The table's head comes twice: before the latencies and before its line.
-        String samples =
-                IntStream.rangeClosed(1, 1000)
-                        .mapToObj(i -> i + ", " + (1001 - i) + ".5\n")
-                        .collect(Collectors.joining("", "#, usec\n", "---\n"));
-        assertThat(Outputs.read("send-latency-c-1.txt", LATENCY_HEAD + samples + LATENCY))
-                .filteredOn(m -> m.row().equals("send-latency-percentiles"))
-                .extracting(Measurement::parameter, Measurement::value)
-                .contains(tuple("0.0", 1.5), tuple("50.0", 500.5), tuple("99.0", 990.5))
-                .contains(tuple("99.75", 998.5))
-                .doesNotContain(tuple("99.9", 999.5)); // one sample above
-    }
-
-    @Test
-    void ranks() {
-        double[] ten = DoubleStream.iterate(1, d -> d + 1).limit(10).toArray();
-        assertThat(Outputs.nearestRank(ten, 0)).isEqualTo(1);
-        assertThat(Outputs.nearestRank(ten, 50)).isEqualTo(5);
-        assertThat(Outputs.nearestRank(ten, 90)).isEqualTo(9);
-        assertThat(Outputs.nearestRank(ten, 91)).isEqualTo(10);
+    void messagesOfSeveralPrograms() {
+        String output = "RESULT\tmessage\tregistered bytes=65536\t1770.5\tns\n";
+        assertThat(Outputs.read("peers-verbena-registered-java-2.txt", output))
+                .extracting(Measurement::toString)
+                .containsExactly("peers-message-65536\tverbena-registered\tjava\t2\t1770.5\tns");
+        assertThat(Outputs.read("peers-c-c-1.txt", output.replace("registered", "c")))
+                .extracting(Measurement::toString)
+                .containsExactly("peers-message-65536\tc\tc\t1\t1770.5\tns");
     }
 
     @Test
@@ -115,10 +99,7 @@ class OutputsTest {
                         .replace("\n", "");
         assertThat(Outputs.read("send-latency-java-3.txt", "Connected\n" + output + "\n"))
                 .extracting(Measurement::toString)
-                .containsExactly(
-                        "send-latency\t64\tjava\t3\t18.5\tus",
-                        "send-latency-percentiles\t50.0\tjava\t3\t18.5\tus",
-                        "send-latency-percentiles\t99.9\tjava\t3\t301.5\tus");
+                .containsExactly("send-latency\t64\tjava\t3\t18.5\tus");
     }
 
     @Test

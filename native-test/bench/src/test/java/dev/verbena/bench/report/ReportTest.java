@@ -5,10 +5,13 @@ import static org.assertj.core.api.Assertions.assertThat;
 import dev.verbena.bench.report.Measurement.Side;
 
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
 import org.w3c.dom.Element;
 import org.xml.sax.InputSource;
 
 import java.io.StringReader;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
@@ -157,16 +160,6 @@ class ReportTest {
         assertThat(report("peers-one", "bare-jni").table().exitCode()).isEqualTo(2);
     }
 
-    @Test
-    void peersPlotIsXml() throws Exception {
-        Bars plot = givenPeers().report().peers();
-        Element svg = parsed(plot);
-        assertThat(svg.getElementsByTagName("g").getLength()).isEqualTo(1);
-        assertThat(svg.getTextContent()).contains("One send and its poll", "raw FFM", "31.5");
-        assertThat(svg.getElementsByTagName("rect").getLength()).isEqualTo(1 + 3);
-        assertThat(plot.toString()).doesNotContain("NaN", "Infinity");
-    }
-
     private static List<String> linesOf(Report report, Row row) {
         return report.table()
                 .toString()
@@ -175,49 +168,68 @@ class ReportTest {
                 .toList();
     }
 
+    private static final Map<String, String> MACHINE =
+            Map.of("processor", "two & a <cable>", "date", "2026-11-27");
+
     @Test
-    void latencyPlotIsXml() throws Exception {
-        for (String percent : List.of("0.0", "50.0", "99.0", "99.9")) {
-            for (Side side : Side.values()) {
-                double value = Double.parseDouble(percent) + 17;
-                for (int fork = 1; fork <= 3; fork++) {
-                    measurements.add(
-                            new Measurement(
-                                    "send-latency-percentiles",
-                                    percent,
-                                    side,
-                                    fork,
-                                    value * fork,
-                                    "us"));
-                }
-            }
-        }
-        // Only C's: without a counterpart it would bend one of the two curves.
-        measurements.add(new Measurement("send-latency-percentiles", "97.5", Side.C, 1, 1e6, "us"));
-        Element svg = parsed(report().latency());
-        assertThat(report().latency().panels().getFirst().points()).hasSize(8);
+    void aPageHasAllProgramsThatDoTheSame() throws Exception {
+        givenPeers();
+        assertThat(Page.REQUESTS.text(measurements, MACHINE))
+                .contains("# What a request costs\n", "](requests.svg)", "date: 2026-11-27")
+                .containsSubsequence(
+                        "| One send and its poll | C | 21.0 us | 20.0 to 22.0 |  |\n",
+                        "|  | raw FFM | 21.5 us | 21.0 to 22.0 | 1.02 |\n",
+                        "|  | Verbena, confined | 31.5 us | 30.0 to 33.0 | 1.50 |\n")
+                .doesNotContain("rejected", "bare JNI |", "Soft-RoCE, without the kernel |");
+        Element svg = parsed(Page.REQUESTS.plot(measurements, MACHINE));
         assertThat(svg.getTextContent())
-                .contains("two & a <cable>", "99.9", "Send, as ib_send_lat");
-        // A panel for write is not there: nothing was measured.
-        assertThat(svg.getElementsByTagName("g").getLength()).isEqualTo(1);
-        assertThat(svg.getElementsByTagName("circle").getLength()).isEqualTo(4);
-        assertThat(svg.getTextContent()).doesNotContain("NaN", "Infinity");
+                .contains("One send and its poll", "raw FFM", "31.5", "two & a <cable>")
+                .doesNotContain("NaN", "Infinity", "Chain");
+        assertThat(svg.getElementsByTagName("rect").getLength()).isEqualTo(1 + 3);
     }
 
     @Test
-    void loadPlotIsXml() throws Exception {
+    void aPageOfWhichNothingWasMeasuredIsNotThere() {
+        givenPeers();
+        assertThat(Page.REQUESTS.isMeasured(measurements)).isTrue();
+        assertThat(Page.MESSAGES.isMeasured(measurements)).isFalse();
+    }
+
+    @Test
+    void aRunIsRejectedIfCVaries() {
+        given(Row.PEERS_ONE, "c", Side.C, 20, 22); // 10 %
+        given(Row.CONNECT, "", Side.C, 20, 40); // on no page
+        given(Row.LOAD_QUEUE_PAIRS, "64", Side.JAVA, 20, 40);
+        assertThat(Page.rejection(measurements)).isEmpty();
+        given(Row.PEERS_CHAIN, "c", Side.C, 9, 11).given(Row.PEERS_MESSAGE_64, "c", Side.C, 50, 56);
+        assertThat(Page.rejection(measurements))
+                .contains(
+                        "C itself varied by 22 % between forks (Chain of 16, per request: 9.00 to 11.0 us); at most 10 % are allowed");
+        assertThat(Page.SCALE.text(measurements, MACHINE)).contains("**This run is rejected:** C");
+    }
+
+    @Test
+    void theCurvesAreXml() throws Exception {
         for (Side side : Side.values()) {
-            given(Row.LOAD_QUEUE_PAIRS, "1", side, 40, 41)
-                    .given(Row.LOAD_QUEUE_PAIRS, "64", side, 60);
-            given(Row.LOAD_DEPTH, "4096", side, 55).given(Row.LOAD_DEPTH, "8", side, 45);
+            given(Row.LOAD_QUEUE_PAIRS, "64", side, 60, 61)
+                    .given(Row.LOAD_QUEUE_PAIRS, "1", side, 40, 41);
         }
-        Plot plot = report().load();
-        Element svg = parsed(plot);
-        assertThat(svg.getElementsByTagName("g").getLength()).isEqualTo(2);
-        assertThat(plot.toString()).doesNotContain("NaN", "Infinity");
-        assertThat(plot.panels().getLast().points())
-                .extracting(Plot.Point::parameter)
-                .containsExactly(8.0, 8.0, 4096.0, 4096.0);
+        Element svg = parsed(Page.SCALE.plot(measurements, MACHINE));
+        assertThat(svg.getElementsByTagName("circle").getLength()).isEqualTo(2);
+        assertThat(svg.getTextContent()).doesNotContain("NaN", "Infinity");
+        assertThat(Page.SCALE.text(measurements, MACHINE))
+                .contains("| A request, queue pairs: 64 | C |");
+    }
+
+    /** Pages can be written again from the values of an earlier report. */
+    @Test
+    void valuesAreReadAgain(@TempDir Path folder) throws Exception {
+        givenPeers();
+        Files.writeString(
+                folder.resolve("raw.tsv"),
+                Measurement.HEAD + "\n" + measurements.getFirst() + "\n" + measurements.getLast());
+        assertThat(Outputs.in(folder, message -> {}))
+                .containsExactly(measurements.getFirst(), measurements.getLast());
     }
 
     private static Element parsed(Object plot) throws Exception {
