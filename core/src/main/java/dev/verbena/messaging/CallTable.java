@@ -80,7 +80,6 @@ final class CallTable {
 
     private final MessageChannel channel;
     private final IntMap<Outstanding<?>> outstanding = new IntMap<>(1);
-    private final Tasks.Task expire = new Tasks.Task(this::expire, true);
     int next; // number; wraps around
 
     CallTable(MessageChannel channel) {
@@ -118,7 +117,6 @@ final class CallTable {
             Function<? super Message, ? extends T> decoder) {
         Outstanding<T> call = new Outstanding<>(decoder, timeout);
         MemorySegment message = message(REQUEST, 0, request);
-        CompletableFuture<Void> sent = null;
         channel.lock.lock();
         try {
             if (!channel.takesRequests()) {
@@ -138,76 +136,55 @@ final class CallTable {
             }
             call.id = next++;
             writeHeader(message, REQUEST, call.id);
-            outstanding.put(call.id, call); // first: the answer may come at once
-            sent = channel.sendAsync(message);
+            outstanding.put(call.id, call); // before it is sent: the answer may come at once
         } finally {
-            if (sent == null) {
-                remove(call.id, call);
-            }
             channel.lock.unlock();
         }
-        var _ =
-                sent.whenComplete(
-                        (nothing, thrown) -> {
-                            if (thrown != null) {
-                                fail(call, thrown);
-                            }
-                        });
-        return call;
-    }
-
-    /** Removes a call, unless its number is another's by now. */
-    @SuppressWarnings("ReferenceEquality") // a call is known by its object
-    private void remove(int id, Outstanding<?> call) {
-        if (outstanding.get(id) == call) {
-            var _ = outstanding.remove(id);
+        try {
+            var _ =
+                    channel.sendAsync(message)
+                            .whenComplete(
+                                    (nothing, thrown) -> {
+                                        if (thrown != null) {
+                                            fail(call, thrown);
+                                        }
+                                    });
+        } catch (Throwable t) {
+            fail(call, t);
         }
+        return call;
     }
 
     private void fail(Outstanding<?> call, Throwable why) {
         call.completeExceptionally(why); // first: there may be no memory for it
+        var _ = take(call.id);
+    }
+
+    private @Nullable Outstanding<?> take(int id) {
         channel.lock.lock();
         try {
-            remove(call.id, call);
+            return outstanding.remove(id);
         } finally {
             channel.lock.unlock();
         }
     }
 
-    /** At a tick, under the lock. */
+    /** At a tick, under the lock: ends the calls whose time is over, without the lock. */
     void tick(int now) {
-        if (anyLate(now) != null) {
-            channel.poller.execute(expire);
-        }
-    }
-
-    private @Nullable Outstanding<?> anyLate(int now) {
         for (int i = 0; i < outstanding.places() && outstanding.size() > 0; i++) {
             Outstanding<?> call = outstanding.at(i);
             if (call != null && call.isLate(now)) {
-                return call;
+                channel.poller.execute(
+                        () ->
+                                fail(
+                                        call,
+                                        new MessagingException(
+                                                Status.IO_TIMEOUT,
+                                                "%s was called, and has not answered within %s"
+                                                        .formatted(
+                                                                channel,
+                                                                Text.time(call.timeout)))));
             }
-        }
-        return null;
-    }
-
-    private @Nullable Outstanding<?> late() {
-        channel.lock.lock();
-        try {
-            return anyLate(channel.poller.tick());
-        } finally {
-            channel.lock.unlock();
-        }
-    }
-
-    private void expire() {
-        for (Outstanding<?> call = late(); call != null; call = late()) {
-            fail(
-                    call,
-                    new MessagingException(
-                            Status.IO_TIMEOUT,
-                            "%s was called, and has not answered within %s"
-                                    .formatted(channel, Text.time(call.timeout))));
         }
     }
 
@@ -248,15 +225,6 @@ final class CallTable {
                             Status.INTERNAL_ERROR,
                             "the peer sent a message that is neither a request nor an answer. Is its handler a Calls?",
                             null);
-        }
-    }
-
-    private @Nullable Outstanding<?> take(int id) {
-        channel.lock.lock();
-        try {
-            return outstanding.remove(id);
-        } finally {
-            channel.lock.unlock();
         }
     }
 

@@ -58,18 +58,6 @@ public final class KeyValueServer implements AutoCloseable {
         }
     }
 
-    // @start region="answer"
-    private void answer(Call call) { // on the polling thread
-        String key = new String(call.data().toArray(ValueLayout.JAVA_BYTE), StandardCharsets.UTF_8);
-        byte[] value = values.get(key);
-        if (value == null) {
-            throw new NoSuchElementException("No value for " + key); // the client gets this text
-        }
-        call.answer(MemorySegment.ofArray(value)); // or later, from another thread
-    }
-
-    // @end
-
     /**
      * Where it listens.
      *
@@ -83,4 +71,15 @@ public final class KeyValueServer implements AutoCloseable {
     public void close() {
         server.close();
     }
+
+    // @start region="answer"
+    private void answer(Call call) { // on the polling thread
+        String key = new String(call.data().toArray(ValueLayout.JAVA_BYTE), StandardCharsets.UTF_8);
+        byte[] value = values.get(key);
+        if (value == null) {
+            throw new NoSuchElementException("No value for " + key); // the client gets this text
+        }
+        call.answer(MemorySegment.ofArray(value)); // or later, from another thread
+    }
+    // @end
 }
