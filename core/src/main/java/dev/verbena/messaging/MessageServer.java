@@ -115,8 +115,11 @@ public final class MessageServer implements AutoCloseable {
             Refusal.forNow(refusal).reject(connector);
             return;
         }
-        Poller poller = pollers.next();
-        poller.accepting.incrementAndGet();
+        Poller poller;
+        synchronized (channels) { // other threads of the listener count this one
+            poller = pollers.next();
+            poller.accepting.incrementAndGet();
+        }
         try {
             poller.execute(() -> accept(connector, poller));
         } catch (Throwable t) {

@@ -100,7 +100,8 @@ class PollerGroupTest {
             }
             assertThat(channels(ofServer)).containsExactly(9, 9);
             assertThat(channels(ofClients).stream().mapToInt(count -> count).sum()).isEqualTo(18);
-            assertThat(ofServer.all()).allMatch(poller -> poller.accepting.get() == 0);
+            Until.holds(
+                    () -> ofServer.all().stream().allMatch(poller -> poller.accepting.get() == 0));
             clients.forEach(MessageClient::close);
             old.forEach(MessageChannel::close);
         }
