@@ -5,7 +5,10 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import com.sun.management.ThreadMXBean;
 
+import dev.verbena.Access;
+import dev.verbena.BufferList;
 import dev.verbena.Listener;
+import dev.verbena.MemoryRegion;
 import dev.verbena.Status;
 import dev.verbena.messaging.IdleStrategy;
 import dev.verbena.messaging.Message;
@@ -84,6 +87,38 @@ class MessageChannelsTest {
             sender.get(60, TimeUnit.SECONDS);
             assertThat(channel.isOpen()).isTrue();
             assertThat(server.channelCount()).isOne();
+        }
+    }
+
+    /** From registered memory, and longer than the device sends at once. */
+    @Test
+    void largeMessagesComeBackInOrder() throws Exception {
+        int most = 9 << 20;
+        MessagingOptions options = MessagingOptions.DEFAULTS.withMaxMessage(most);
+        Random random = new Random(8);
+        try (Sides sides = new Sides();
+                Poller clientPoller = Poller.start(sides.here, IdleStrategy.events());
+                MessageServer server = sides.listen(options, 1, ECHO, channel -> {});
+                MessageChannel channel =
+                        MessageChannel.connect(clientPoller, server.localAddress(), options, null);
+                MemoryRegion region = clientPoller.domain().allocate(most, Access.LOCAL_WRITE)) {
+            byte[] all = new byte[most];
+            random.nextBytes(all);
+            region.memory().copyFrom(MemorySegment.ofArray(all));
+            for (int length : new int[] {4065, 100, 1_000_000, most, 65_536, 8 << 20}) {
+                BufferList halves =
+                        new BufferList(2)
+                                .add(region, 0, length / 2)
+                                .add(region, length / 2, length - length / 2);
+                CompletableFuture<Void> sent = channel.sendAsync(halves);
+                try (Message message = channel.receive(LONG)) {
+                    assertThat(message.data().mismatch(region.memory().asSlice(0, length)))
+                            .as("%d bytes", length)
+                            .isEqualTo(-1);
+                }
+                sent.get(60, TimeUnit.SECONDS);
+            }
+            assertThat(channel.isOpen()).isTrue();
         }
     }
 
