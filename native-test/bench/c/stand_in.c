@@ -11,9 +11,8 @@
  * completion at or behind them was polled, and until then a full queue answers ENOMEM; queues in the
  * error state flush what they have and what they are given.
  *
- * Of a queue pair that is connected to another one, sends arrive there, if that one's receives
- * complete in the queue of this one's sends: one lock guards both. Its writes arrive, too, wherever
- * they say: no key is checked. With STAND_IN_MOVES=n in the environment, no more than n bytes of
+ * Of a queue pair that is connected to another one, sends arrive there, also in shared receives. Its
+ * writes arrive, too, wherever they say: no key is checked. With STAND_IN_MOVES=n in the environment, no more than n bytes of
  * each buffer are moved. Otherwise there is nobody at the other end, and a receive ends by a flush
  * only.
  */
@@ -699,24 +698,12 @@ static void gather(unsigned char *to, const struct entry *sent)
 	}
 }
 
-/*
- * Puts a message into the peer's next receive; answers the status of the send. The caller holds the
- * lock of the queue in which both complete.
- */
-static uint32_t deliver(struct queue_pair *peer, struct completion_queue *queue,
-			const struct entry *sent, struct news *news)
+/* Puts a message into an entry of receives; answers the status of the send. */
+static uint32_t put(struct entry *entry, const struct entry *sent)
 {
-	struct ring *ring = &peer->receives;
-	struct entry *entry = entry_at(ring, ring->flushed);
 	const struct ibv_sge *to = (const struct ibv_sge *)entry->tail;
-	uint32_t room;
-	if (peer->qp.state != IBV_QPS_RTR && peer->qp.state != IBV_QPS_RTS)
-		return IBV_WC_RETRY_EXC_ERR;
-	if (ring->flushed == ring->head)
-		return IBV_WC_RNR_RETRY_EXC_ERR;
 	/* The benchmarks use one buffer for each receive. */
-	room = entry->buffers == 1 ? to->length : 0;
-	if (sent->bytes > room)
+	if (sent->bytes > (entry->buffers == 1 ? to->length : 0))
 		return IBV_WC_REM_INV_REQ_ERR;
 	if (sent->buffers)
 		gather(pointer(to->addr), sent);
@@ -725,9 +712,61 @@ static uint32_t deliver(struct queue_pair *peer, struct completion_queue *queue,
 	entry->bytes = sent->bytes;
 	entry->key = sent->key;
 	entry->data = sent->data;
-	ring->flushed++;
-	complete(queue, peer, entry, true, IBV_WC_SUCCESS, ring->flushed, news);
 	return IBV_WC_SUCCESS;
+}
+
+/*
+ * Delivers a message to the peer; answers the status of the send. The caller holds the lock of the
+ * queue that the receive completes in.
+ */
+static uint32_t deliver(struct queue_pair *peer, struct completion_queue *queue,
+			const struct entry *sent, struct news *news)
+{
+	struct shared_queue *shared = (struct shared_queue *)peer->qp.srq;
+	struct ring *ring = shared ? &shared->receives : &peer->receives;
+	uint32_t status = IBV_WC_RNR_RETRY_EXC_ERR;
+	if (peer->qp.state != IBV_QPS_RTR && peer->qp.state != IBV_QPS_RTS)
+		return IBV_WC_RETRY_EXC_ERR;
+	if (shared)
+		pthread_spin_lock(&shared->lock);
+	if (ring->flushed != ring->head) {
+		struct entry *entry = entry_at(ring, ring->flushed);
+		status = put(entry, sent);
+		if (status == IBV_WC_SUCCESS) {
+			ring->flushed++;
+			complete(queue, peer, entry, true, status, ring->flushed, news);
+			if (shared)
+				ring->tail++;
+		}
+	}
+	if (shared)
+		pthread_spin_unlock(&shared->lock);
+	return status;
+}
+
+/* The queue where what a queue pair sends arrives. */
+static struct completion_queue *arrivals(const struct queue_pair *queue_pair)
+{
+	return (struct completion_queue *)(queue_pair->peer ? queue_pair->peer->qp.recv_cq
+							    : queue_pair->qp.send_cq);
+}
+
+/* The locks of one or two queues, in one order for all. */
+static inline void lock_two(struct completion_queue *one, struct completion_queue *other)
+{
+	if (__builtin_expect(one == other, 1)) {
+		pthread_spin_lock(&one->lock);
+		return;
+	}
+	pthread_spin_lock(one < other ? &one->lock : &other->lock);
+	pthread_spin_lock(one < other ? &other->lock : &one->lock);
+}
+
+static inline void unlock_two(struct completion_queue *one, struct completion_queue *other)
+{
+	pthread_spin_unlock(&one->lock);
+	if (__builtin_expect(one != other, 0))
+		pthread_spin_unlock(&other->lock);
 }
 
 static void flush_receives(struct queue_pair *queue_pair, struct completion_queue *queue,
@@ -738,11 +777,13 @@ static int post_send(struct ibv_qp *qp, struct ibv_send_wr *request, struct ibv_
 	struct queue_pair *queue_pair = (struct queue_pair *)qp;
 	struct completion_queue *queue = (struct completion_queue *)qp->send_cq;
 	struct ring *ring = &queue_pair->sends;
+	struct completion_queue *there = arrivals(queue_pair);
 	struct news news = {false, false};
+	struct news news_there = {false, false};
 	bool flush;
 	uint32_t status;
 	int error = 0;
-	pthread_spin_lock(&queue->lock);
+	lock_two(queue, there);
 	flush = qp->state == IBV_QPS_ERR;
 	if (__builtin_expect(qp->state != IBV_QPS_RTS && !flush, 0)) {
 		error = EINVAL;
@@ -760,7 +801,8 @@ static int post_send(struct ibv_qp *qp, struct ibv_send_wr *request, struct ibv_
 		ring->head++;
 		status = flush ? IBV_WC_WR_FLUSH_ERR : IBV_WC_SUCCESS;
 		if (__builtin_expect(queue_pair->peer && !flush && entry->opcode == IBV_WC_SEND, 0))
-			status = deliver(queue_pair->peer, queue, entry, &news);
+			status = deliver(queue_pair->peer, there, entry,
+					 there == queue ? &news : &news_there);
 		else if (__builtin_expect(queue_pair->peer && !flush &&
 					  entry->opcode == IBV_WC_RDMA_WRITE, 0))
 			gather(pointer(entry->remote_address), entry);
@@ -773,8 +815,9 @@ static int post_send(struct ibv_qp *qp, struct ibv_send_wr *request, struct ibv_
 				flush_receives(queue_pair, queue, &news);
 		}
 	}
-	pthread_spin_unlock(&queue->lock);
+	unlock_two(queue, there);
 	tell_news(queue, news);
+	tell_news(there, news_there);
 	return error;
 }
 
@@ -943,26 +986,14 @@ static bool leads_to(enum ibv_qp_state from, enum ibv_qp_state to)
 	}
 }
 
-/* Both locks, in one order for all. */
 static void lock_both(struct ibv_qp *qp)
 {
-	struct completion_queue *one = (struct completion_queue *)qp->send_cq;
-	struct completion_queue *other = (struct completion_queue *)qp->recv_cq;
-	if (one > other) {
-		struct completion_queue *swap = one;
-		one = other;
-		other = swap;
-	}
-	pthread_spin_lock(&one->lock);
-	if (one != other)
-		pthread_spin_lock(&other->lock);
+	lock_two((struct completion_queue *)qp->send_cq, (struct completion_queue *)qp->recv_cq);
 }
 
 static void unlock_both(struct ibv_qp *qp)
 {
-	pthread_spin_unlock(&((struct completion_queue *)qp->send_cq)->lock);
-	if (qp->send_cq != qp->recv_cq)
-		pthread_spin_unlock(&((struct completion_queue *)qp->recv_cq)->lock);
+	unlock_two((struct completion_queue *)qp->send_cq, (struct completion_queue *)qp->recv_cq);
 }
 
 /* Takes a queue pair's completions out of a queue whose lock is held. */
@@ -989,10 +1020,7 @@ static struct queue_pair *peer_of(const struct queue_pair *queue_pair)
 	struct queue_pair *peer = context_of(queue_pair->qp.context)->queue_pairs;
 	while (peer && peer->qp.qp_num != queue_pair->attributes.dest_qp_num)
 		peer = peer->next;
-	return peer && peer != queue_pair && !peer->qp.srq &&
-			       peer->qp.recv_cq == queue_pair->qp.send_cq
-		       ? peer
-		       : NULL;
+	return peer == queue_pair ? NULL : peer;
 }
 
 int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attributes, int mask)

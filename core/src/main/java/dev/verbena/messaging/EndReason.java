@@ -111,7 +111,9 @@ final class EndReason {
 
     /** The queue pair has refused a request, other than one that came behind a close. */
     void refused(String request, Status status) {
-        if (status != Status.CONNECTION_INVALID || !closing) {
+        if (status == Status.CONNECTION_INVALID && !closing && byPeer.getAsBoolean()) {
+            ended(Status.CONNECTION_ABORTED, BY_PEER);
+        } else if (status != Status.CONNECTION_INVALID || !closing) {
             set(ToCome.after(status), status, "%s was refused with %s", request, status, null);
         }
     }

@@ -23,7 +23,6 @@ final class Inbox {
     private final Credits credits;
     private final Outbox outbox;
     private final Exposures exposures;
-    private final Message[] messages; // by the slot of their receive
     private final Deque<Message> waiting = new ArrayDeque<>();
     private final Condition changed;
     private final Deque<Message> coming = new ArrayDeque<>(); // large ones that are not written
@@ -32,7 +31,6 @@ final class Inbox {
     private int unreleased; // messages in receives
     private int large; // that were announced, and not released
     private long largeBytes; // of those that have memory
-    private boolean freed; // as soon as no message is in use
 
     Inbox(MessageChannel channel, Credits credits, Outbox outbox, Exposures exposures) {
         this.channel = channel;
@@ -41,10 +39,6 @@ final class Inbox {
         this.outbox = outbox;
         this.exposures = exposures;
         this.changed = lock.newCondition();
-        this.messages = new Message[channel.receives.count()];
-        for (int i = 0; i < messages.length; i++) {
-            messages[i] = new Message(channel, channel.receives.message(i));
-        }
     }
 
     /** A frame has come. By the polling thread. */
@@ -68,8 +62,8 @@ final class Inbox {
             }
             outbox.heard(kind == Frame.KEEP_ALIVE);
             if (kind == Frame.MESSAGE) {
-                message = messages[frame.slot()];
-                message.arrived(Frame.length(second));
+                message = frame.message();
+                message.arrived(channel, Frame.length(second));
                 unreleased++;
             } else {
                 repost(frame.slot());
@@ -77,7 +71,7 @@ final class Inbox {
                     case Frame.LARGE -> announced(Frame.length(second));
                     case Frame.WRITTEN -> {
                         message = coming.remove();
-                        message.written();
+                        message.written(channel);
                         taken = null;
                     }
                     default -> credits.returnOne(true);
@@ -107,7 +101,7 @@ final class Inbox {
     private void announced(int length) {
         Message message = spare.poll();
         if (message == null) {
-            message = new Message(channel);
+            message = new Message();
         }
         message.announced(length);
         large++;
@@ -178,7 +172,7 @@ final class Inbox {
             return "announced a large message without a credit for it";
         }
         if (kind == Frame.OFFER
-                && !outbox.offered(
+                && !outbox.large.offered(
                         Frame.offerAddress(frame.buffer()), Frame.offerToken(frame.buffer()))) {
             return "offered memory for no message";
         }
@@ -230,24 +224,25 @@ final class Inbox {
                 return; // it was released before
             }
             LargeMemory.Block block = message.block;
+            RawMessage frame = message.frame();
             if (block != null) {
                 message.block = null;
                 free(block, message.length());
                 spare.push(next);
-            } else {
+            } else if (frame != null) {
                 unreleased--;
-                messages[message.slot()] = next;
+                frame.next(next);
+                if (message.hasOutlived()) {
+                    channel.receives.released();
+                } else {
+                    repost(frame.slot());
+                }
             }
-            if (!channel.isOpen()) {
-                freeIfUnused();
-                return;
+            if (channel.isOpen()) {
+                credits.returnOne(false);
+                offerMemory(); // the next one may have waited for memory
+                outbox.reportIfDue();
             }
-            if (block == null) {
-                repost(message.slot());
-            }
-            credits.returnOne(false);
-            offerMemory(); // the next one may have waited for memory
-            outbox.reportIfDue();
         } finally {
             lock.unlock();
         }
@@ -261,15 +256,14 @@ final class Inbox {
 
     /** Posts a receive again. One that is refused would be missing for ever: the channel ends. */
     private void repost(int slot) {
-        PostResult result = channel.receives.post(slot);
-        if (!result.isAccepted()) {
-            channel.reason.refused("a receive", result.status());
+        if (channel.receives.isShared()) {
+            channel.receives.giveBack(slot);
+        } else if (channel.isOpen()) {
+            PostResult result = channel.receives.post(slot);
+            if (!result.isAccepted()) {
+                channel.reason.refused("a receive", result.status());
+            }
         }
-    }
-
-    /** The message that is now in a slot. */
-    Message message(int slot) {
-        return messages[slot];
     }
 
     /** As {@link MessageChannel#receive}; takes the lock. */
@@ -312,8 +306,11 @@ final class Inbox {
     /** No more comes: what waits can be received still, without the channel's memory. */
     void ended() {
         for (Message message : waiting) {
-            if (message.block == null && message.detach()) {
+            RawMessage frame = message.frame();
+            if (frame != null && message.detach()) {
                 unreleased--;
+                frame.next(message.successor());
+                repost(frame.slot());
             }
         }
         changed.signalAll();
@@ -329,17 +326,5 @@ final class Inbox {
             message = coming.poll();
         }
         announced.clear();
-    }
-
-    /** Frees the receives, now or when the last message is released. */
-    void free() {
-        freed = true;
-        freeIfUnused();
-    }
-
-    private void freeIfUnused() {
-        if (freed && unreleased == 0) {
-            channel.receives.close();
-        }
     }
 }

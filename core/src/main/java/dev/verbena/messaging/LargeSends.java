@@ -4,6 +4,7 @@ import dev.verbena.BufferList;
 
 import org.jspecify.annotations.Nullable;
 
+import java.lang.foreign.MemorySegment;
 import java.util.Objects;
 
 /**
@@ -32,6 +33,7 @@ final class LargeSends {
         }
     }
 
+    private final LargeMemory memory; // for copies
     private final int buffers; // of each message, at most
     private final @Nullable Large[] ring;
     private long copied; // bytes of messages that have a copy
@@ -41,13 +43,40 @@ final class LargeSends {
     private long written; // the last write was posted
     private long ended;
 
-    LargeSends(int most, int buffers) {
+    LargeSends(int most, int buffers, LargeMemory memory) {
+        this.memory = memory;
         this.buffers = buffers;
         this.ring = new Large[most];
     }
 
-    /** The object for the next message; the ring has room for it. */
-    Large next() {
+    /**
+     * Prepares the next message; the ring has room for it.
+     *
+     * @param data the message, which is copied, if there is no list
+     * @return the copy, which is the caller's until the message was announced
+     */
+    LargeMemory.@Nullable Block fill(
+            MemorySegment data, long offset, int length, @Nullable BufferList list) {
+        Large one = next();
+        if (list != null) {
+            one.from.clear().add(list, 0, length);
+            return null;
+        }
+        LargeMemory.Block copy = memory.take(length);
+        boolean filled = false;
+        try {
+            MemorySegment.copy(data, offset, copy.region.memory(), 0, length);
+            one.from.clear().add(copy.region, 0, length);
+            filled = true;
+            return copy;
+        } finally {
+            if (!filled) {
+                memory.giveBack(copy);
+            }
+        }
+    }
+
+    private Large next() {
         int place = (int) (announced % ring.length);
         Large one = ring[place];
         if (one == null) {
@@ -61,7 +90,7 @@ final class LargeSends {
         return Objects.requireNonNull(ring[(int) (number % ring.length)]);
     }
 
-    /** The message that {@link #next} has returned was announced. */
+    /** The message that {@link #fill} has prepared was announced. */
     void announced(
             int length,
             LargeMemory.@Nullable Block copy,
@@ -117,15 +146,16 @@ final class LargeSends {
         return written != announced;
     }
 
-    /** The oldest message has ended. Returns what it was copied to, which is not used any more. */
-    LargeMemory.@Nullable Block ended() {
+    /** The oldest message has ended. */
+    void ended() {
         Large one = at(ended++);
-        LargeMemory.Block copy = one.copy;
-        copied -= copy == null ? 0 : one.length;
-        one.copy = null;
+        if (one.copy != null) {
+            copied -= one.length;
+            memory.giveBack(one.copy);
+            one.copy = null;
+        }
         one.callback = null;
         one.attachment = null;
-        return copy;
     }
 
     /** After the end of the channel: the oldest message whose callback was not called; or null. */
@@ -133,8 +163,10 @@ final class LargeSends {
         return isWaiting() ? at(written) : null;
     }
 
-    /** After the end of the channel: whether there are copies to be given back. */
-    boolean hasAny() {
-        return ended != announced;
+    /** After the end of the channel: gives back all copies. */
+    void free() {
+        while (ended != announced) {
+            ended();
+        }
     }
 }

@@ -15,7 +15,7 @@ import java.util.Objects;
  * are kept hold up the peer.
  */
 public final class Message implements AutoCloseable {
-    private final MessageChannel channel;
+    private @Nullable MessageChannel channel; // the last one
     private final @Nullable RawMessage frame; // with its header; null for a large message
     private MemorySegment payload; // of any message in this slot
     private @Nullable Arena scope; // of the payload, if messages are tracked
@@ -24,37 +24,55 @@ public final class Message implements AutoCloseable {
     private boolean held; // by the channel's user
     private boolean released;
     private boolean retained;
+    private boolean outlives; // the receives, which were closed
 
     LargeMemory.@Nullable Block block; // where a large message is, or is to be; under the lock
 
     /** A message in a receive. */
-    Message(MessageChannel channel, RawMessage frame) {
-        this.channel = channel;
+    Message(RawMessage frame) {
         this.frame = frame;
         this.payload = frame.buffer().asSlice(Frame.HEADER_BYTES);
     }
 
     /** A large message. */
-    Message(MessageChannel channel) {
-        this.channel = channel;
+    Message() {
         this.frame = null;
         this.payload = MemorySegment.NULL;
     }
 
-    /** Its receive; -1 for a large message. */
-    int slot() {
-        return frame == null ? -1 : frame.slot();
+    /** Its receive; null for a large message. */
+    @Nullable RawMessage frame() {
+        return frame;
     }
 
     /**
-     * What the next message in this slot is. Somebody may still have one that was kept, and release
-     * it once more: so its object is not used again.
+     * What the next message in this place is. Somebody may still have one that was kept, and
+     * release it once more: so its object is not used again.
      */
     Message successor() {
         if (!retained && scope == null) {
             return this;
         }
-        return frame == null ? new Message(channel) : new Message(channel, frame);
+        return frame == null ? new Message() : new Message(frame);
+    }
+
+    /** At the close of its receives: whether the program has it still. */
+    boolean outlives() {
+        MessageChannel of = channel;
+        if (of != null) {
+            of.lock.lock();
+            try {
+                outlives = held;
+            } finally {
+                of.lock.unlock();
+            }
+        }
+        return outlives;
+    }
+
+    /** Whether the program had it when its receives were closed. */
+    boolean hasOutlived() {
+        return outlives;
     }
 
     /** The peer has announced it. */
@@ -63,15 +81,16 @@ public final class Message implements AutoCloseable {
     }
 
     /** The peer has written it to the memory of its block. */
-    void written() {
+    void written(MessageChannel by) {
         payload = Objects.requireNonNull(block).region.memory();
-        arrived(length);
+        arrived(by, length);
     }
 
     /** By the poller: it has come, and the handler or the inbox gets it. */
     @SuppressWarnings({"MustBeClosedChecker", "restricted"}) // its release closes the scope
-    void arrived(int bytes) {
-        if (channel.options.values.tracking) {
+    void arrived(MessageChannel by, int bytes) {
+        channel = by;
+        if (by.options.values.tracking) {
             Arena made = Arena.ofShared();
             payload = payload.reinterpret(made, null);
             scope = made;
@@ -138,7 +157,7 @@ public final class Message implements AutoCloseable {
      */
     @CheckReturnValue
     public MessageChannel channel() {
-        return channel;
+        return Objects.requireNonNull(channel);
     }
 
     /**
@@ -206,7 +225,7 @@ public final class Message implements AutoCloseable {
      *     Poller#onThisThread}): then it is not released
      */
     public void release() {
-        channel.inbox.release(this);
+        channel().inbox.release(this);
     }
 
     /** Releases it. */

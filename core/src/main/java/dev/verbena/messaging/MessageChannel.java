@@ -55,7 +55,6 @@ import java.util.function.Function;
  */
 public final class MessageChannel extends PolledConnection<SendCallback> {
     private static final int ALIGNMENT = 64;
-    private static final int MOST_INLINE = 128;
     private static final int MOST_BUFFERS = 8; // of a request
     private static final Duration CLOSE_WITHIN = Duration.ofSeconds(30);
 
@@ -63,6 +62,7 @@ public final class MessageChannel extends PolledConnection<SendCallback> {
     final @Nullable MessageHandler handler;
     final MessageCounts counts = new MessageCounts();
     final Outbox outbox;
+    private final FrameSender frames;
     final Inbox inbox;
     final Exposures exposures;
     final Credits credits;
@@ -82,7 +82,7 @@ public final class MessageChannel extends PolledConnection<SendCallback> {
     MessageChannel(Poller poller, MessagingOptions options, @Nullable MessageHandler handler) {
         options.checkFits(poller.adapter());
         AdapterInfo info = poller.adapter().info();
-        int inline = Math.min(MOST_INLINE, info.maxInlineBytes());
+        int inline = Math.min(Poller.MOST_INLINE, info.maxInlineBytes());
         int list = Math.min(MOST_BUFFERS, info.maxInitiatorBuffers());
         int eager = options.eagerLimit(poller.adapter());
         this.eagerLimit = eager;
@@ -97,11 +97,11 @@ public final class MessageChannel extends PolledConnection<SendCallback> {
                 QueuePairLimits.depths(options.sendDepth(), options.receiveDepth())
                         .withBuffers(list, 1)
                         .withInlineBytes(inline),
-                null,
+                poller.receives(stride, options.receiveDepth()),
                 stride,
                 Outbox.requestCount(options),
                 PollerClock.ticks(options.values.timeout));
-        Outbox made = null;
+        FrameSender made = null;
         try {
             this.maxMessage = options.values.maxMessage;
             this.keepAliveTicks = PollerClock.ticks(options.values.keepAlive);
@@ -112,17 +112,31 @@ public final class MessageChannel extends PolledConnection<SendCallback> {
                             options.values.exposures,
                             options.offers(),
                             PollerClock.ticks(options.values.timeout));
-            made = new Outbox(this, credits, exposures, stride, inline, list);
-            this.outbox = made;
+            made =
+                    new FrameSender(
+                            this,
+                            credits,
+                            new Notes(2 * options.values.exposures, 0),
+                            poller.frameBuffers(stride),
+                            Outbox.requestCount(options),
+                            inline,
+                            list);
+            this.frames = made;
+            this.outbox =
+                    new Outbox(
+                            this, credits, exposures, made, list - FrameSender.OWN_BUFFERS, eager);
             this.inbox = new Inbox(this, credits, outbox, exposures);
             this.roomWait = new RoomWait(this, outbox);
             this.peerMemory = new PeerMemory(this, roomWait);
             this.calls = handler instanceof Calls ? new CallTable(this) : null;
             start();
+            if (receives.isShared()) {
+                receives.need(options.receiveDepth());
+            }
         } catch (Throwable t) {
             discard();
             if (made != null) {
-                made.memory().close();
+                made.free();
             }
             throw t;
         }
@@ -287,7 +301,7 @@ public final class MessageChannel extends PolledConnection<SendCallback> {
             BufferList buffers, @Nullable SendCallback callback, @Nullable Object attachment) {
         return outbox.submit(
                         RequestKind.SEND,
-                        Outbox.NOTHING,
+                        FrameSender.NOTHING,
                         0,
                         0,
                         Arguments.notNull(buffers, "buffers"),
@@ -310,7 +324,7 @@ public final class MessageChannel extends PolledConnection<SendCallback> {
     @CheckReturnValue
     public CompletableFuture<Void> sendAsync(BufferList buffers) {
         return roomWait.async(
-                RequestKind.SEND, Outbox.NOTHING, Arguments.notNull(buffers, "buffers"), null);
+                RequestKind.SEND, FrameSender.NOTHING, Arguments.notNull(buffers, "buffers"), null);
     }
 
     /**
@@ -552,7 +566,7 @@ public final class MessageChannel extends PolledConnection<SendCallback> {
     void requestEnded(int slot) {
         outbox.ended(slot);
         inbox.offerMemory();
-        if (closesLater && !outbox.hasWaitingLarge()) {
+        if (closesLater && !outbox.large.isWaiting()) {
             closesLater = false;
             poller.execute(disconnect);
         }
@@ -643,25 +657,29 @@ public final class MessageChannel extends PolledConnection<SendCallback> {
         exposures.endAll(why.status());
         lock.lock();
         try {
-            outbox.freeLarge();
+            outbox.large.free();
+            frames.free();
             inbox.freeComing();
-            inbox.free();
         } finally {
             lock.unlock();
         }
-        closeQuietly(outbox.memory());
+        if (receives.isShared()) {
+            receives.need(-options.receiveDepth());
+        } else {
+            closeQuietly(receives);
+        }
         return true;
     }
 
     /** Large messages that were announced, and not written, get the reason. */
     private void cancelLarge(Status status) {
-        LargeSends.Large one = outbox.oldestWaitingLarge();
+        LargeSends.Large one = outbox.large.oldestWaiting();
         while (one != null) {
             callSafely(one.callback, one.attachment, status);
             lock.lock();
             try {
-                outbox.cancelledLarge();
-                one = outbox.oldestWaitingLarge();
+                outbox.large.written();
+                one = outbox.large.oldestWaiting();
             } finally {
                 lock.unlock();
             }
@@ -735,7 +753,7 @@ public final class MessageChannel extends PolledConnection<SendCallback> {
         reason.closing();
         lock.lock();
         try {
-            if (isOpen() && outbox.hasWaitingLarge()) {
+            if (isOpen() && outbox.large.isWaiting()) {
                 if (!closesLater) {
                     closesLater = true;
                     closeTicks = PollerClock.ticks(options.values.timeout) / 2;

@@ -133,8 +133,14 @@ public final class MessageServer implements AutoCloseable {
     private void accept(Connector connector, Poller poller) {
         MessageChannel channel = null;
         try {
-            Handshake peer = Handshake.read(connector.connectionData().privateData());
-            MessageChannel made = new MessageChannel(poller, options, handler);
+            Handshake peer;
+            MessageChannel made;
+            try {
+                peer = Handshake.read(connector.connectionData().privateData());
+                made = new MessageChannel(poller, options, handler);
+            } finally {
+                poller.accepting.decrementAndGet(); // from now on, the channel itself counts
+            }
             channel = made;
             var _ = made.closed().whenComplete((status, thrown) -> ended(made));
             channels.add(made);
@@ -156,8 +162,6 @@ public final class MessageServer implements AutoCloseable {
                 channel.abandon();
             }
             refuse(connector, t);
-        } finally {
-            poller.accepting.decrementAndGet();
         }
     }
 

@@ -17,10 +17,11 @@ import java.util.function.Consumer;
  * How a {@link MessageChannel} is made. Start from {@link #DEFAULTS} and change what differs:
  * {@code DEFAULTS.withMaxMessage(65_536).withReceives(32)}.
  *
- * <p>A channel has a buffer of registered memory for each message outstanding and each receive, and
- * 4 more; each has room for a message of the {@linkplain #withEagerLimit eager limit} and 32 bytes.
- * Memory for a longer message is taken when it comes. The two sides need not agree: the handshake
- * says what each has.
+ * <p>A channel has a buffer of registered memory for each message outstanding. Its receives are
+ * those of its {@link Poller}, which all channels with the same {@linkplain #withEagerLimit eager
+ * limit} share: 64 at first, and more when more messages come than are polled. Memory for a message
+ * above that limit is taken when it comes. The two sides need not agree: the handshake says what
+ * each has.
  *
  * <p>Immutable.
  */
@@ -121,10 +122,12 @@ public final class MessagingOptions {
     }
 
     /**
-     * Changes how many messages the peer may send that were not released here.
+     * Changes how many messages the peer may send that were not released here. So one channel never
+     * takes more of the poller's receives than this, whatever its peer sends.
      *
      * @param messages 1 to 32,767; also at most 4 less than the device's {@link
-     *     AdapterInfo#maxReceiveDepth}, or clients and servers refuse these options
+     *     AdapterInfo#maxSharedReceiveDepth} (or {@link AdapterInfo#maxReceiveDepth}, on a device
+     *     that cannot share receives), or clients and servers refuse these options
      * @return a changed copy of these options
      */
     public MessagingOptions withReceives(int messages) {
@@ -255,16 +258,18 @@ public final class MessagingOptions {
     /** Refuses what the device has no room for: its messages and queues have limits. */
     void checkFits(Adapter adapter) {
         AdapterInfo info = adapter.info();
-        if (receiveDepth() > info.maxReceiveDepth()) {
+        int shared = info.maxSharedReceiveDepth();
+        int most = shared > 0 ? shared : info.maxReceiveDepth();
+        if (receiveDepth() > most) {
             throw new MessagingException(
                     Status.INVALID_PARAMETER,
                     "%,d receives of a channel are too many for %s: its receive queues are at most %,d deep, and a channel needs %d receives more. Use MessagingOptions.withReceives(%d) or less"
                             .formatted(
                                     values.receives,
                                     adapter.name(),
-                                    info.maxReceiveDepth(),
+                                    most,
                                     Credits.RESERVE,
-                                    info.maxReceiveDepth() - Credits.RESERVE));
+                                    most - Credits.RESERVE));
         }
         if (sendDepth() > info.maxInitiatorDepth()) {
             throw new MessagingException(
@@ -277,18 +282,18 @@ public final class MessagingOptions {
                                     info.maxInitiatorDepth(),
                                     (info.maxInitiatorDepth() - Credits.RESERVE - offers()) / 2));
         }
-        long most = info.maxTransferBytes();
-        if ((long) eagerLimit(adapter) + Frame.MOST_EXTRA_BYTES > most) {
+        long longest = info.maxTransferBytes();
+        if ((long) eagerLimit(adapter) + Frame.MOST_EXTRA_BYTES > longest) {
             throw new MessagingException(
                     Status.INVALID_PARAMETER,
                     "Messages of up to %,d bytes are too long for %s: it sends at most %,d bytes at once, and a channel adds up to %d to a message. Use MessagingOptions.%s(%d) or less"
                             .formatted(
                                     eagerLimit(adapter),
                                     adapter.name(),
-                                    most,
+                                    longest,
                                     Frame.MOST_EXTRA_BYTES,
                                     offersMemory(adapter) ? "withEagerLimit" : "withMaxMessage",
-                                    Math.max(1, most - Frame.MOST_EXTRA_BYTES)));
+                                    Math.max(1, longest - Frame.MOST_EXTRA_BYTES)));
         }
     }
 

@@ -1,6 +1,5 @@
 package dev.verbena.messaging;
 
-import dev.verbena.Access;
 import dev.verbena.BufferList;
 import dev.verbena.MemoryRegion;
 import dev.verbena.MemoryWindow;
@@ -16,7 +15,6 @@ import org.jspecify.annotations.Nullable;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.util.ArrayDeque;
-import java.util.Arrays;
 import java.util.Deque;
 import java.util.Locale;
 import java.util.concurrent.CompletableFuture;
@@ -26,21 +24,12 @@ import java.util.concurrent.CompletableFuture;
  * outstanding, and those that wait for room. Guarded by the lock of the channel, which is open
  * whenever something is posted.
  *
- * <p>Requests complete in the order in which they were posted, so their slots are a ring. A frame
- * that is not inline has a buffer until then: that which was freed last, because it is likely to be
- * in the processor's cache. Control frames have a few of their own.
+ * <p>Requests complete in the order in which they were posted, so their slots are a ring.
  */
 final class Outbox {
     private static final int MOST_FUTURES = 1024;
     private static final int PART_BYTES = 1 << 20; // of a large message, in one request
-    private static final int NONE = -1;
-
-    /** What a frame names besides the message: its header, and its notes. */
-    static final int FRAME_BUFFERS = 2;
-
-    /** The data of requests that carry none. */
-    static final MemorySegment NOTHING = MemorySegment.NULL;
-
+    private static final MemorySegment NOTHING = FrameSender.NOTHING;
     private static final OpFlags WITH_NEXT = OpFlags.SILENT_SUCCESS.and(OpFlags.DEFER);
 
     /**
@@ -86,35 +75,23 @@ final class Outbox {
     private final Credits credits;
     private final Exposures exposures;
     private final RequestRing<SendCallback> requests;
-    private final MemoryRegion region; // a buffer for each message, and each control frame
-    private final MemorySegment memory;
-    private final MemorySegment offer; // what the next one says
-    private final int buffers; // for messages
-    private final int stride; // from one of them to the next
-    private final int inline; // frames of up to so many bytes are sent inline
-    private final long inlineAt; // where those are composed
+    private final FrameSender frames;
+    private final int most; // requests of the user
+    private final int mostBuffers; // of a message
     private final int partBytes;
     private final int timeoutTicks;
-    private final int mostBuffers; // of a message
-    private final BufferList frame;
-    private final RequestKind[] kinds; // by slot, as the other two are
+    private final RequestKind[] kinds; // by slot, as the binds are
     private final int[] binds; // how many had been posted before it
-    private final int[] bufferOf; // or NONE
-    private final int[] free; // buffers, the last one freed at the end
-    private int freeCount;
-    private final LargeSends large;
+    final LargeSends large;
     private final Deque<Pending> pending = new ArrayDeque<>();
 
-    private Notes notes;
     private PeerTokens usable = new PeerTokens(0);
     private int eagerLimit; // longer messages are large
-    private int nextControl;
     private int outstanding; // requests of the user; a large message is one until its end
     private int controlsOutstanding;
     private boolean established;
     private boolean heard; // since the last tick
     private int lastHeard; // the tick
-    private boolean answerDue; // to a keep-alive
     private boolean asked; // whether the peer is there, and it has not answered
     private int askedAt; // the tick
     private int futuresPending;
@@ -123,47 +100,32 @@ final class Outbox {
     /**
      * Creates an outbox for a channel that already has its queue pair.
      *
-     * @param stride the length of the longest frame, aligned
-     * @param inline frames of up to so many bytes are sent inline
-     * @param list how many buffers a request may have
+     * @param frames posts its frames
+     * @param mostBuffers of a message
      */
     Outbox(
             MessageChannel channel,
             Credits credits,
             Exposures exposures,
-            int stride,
-            int inline,
-            int list) {
+            FrameSender frames,
+            int mostBuffers,
+            int eagerLimit) {
         this.channel = channel;
         this.poller = channel.poller;
         this.pair = channel.pair;
         this.requests = channel.requests;
         this.credits = credits;
         this.exposures = exposures;
-        this.stride = stride;
-        this.inline = inline;
+        this.frames = frames;
+        this.mostBuffers = mostBuffers;
+        this.eagerLimit = eagerLimit; // until the peer is known
         this.timeoutTicks = PollerClock.ticks(channel.options.values.timeout);
-        this.buffers = channel.options.values.outstanding;
+        this.most = channel.options.values.outstanding;
         this.partBytes = (int) Math.min(PART_BYTES, poller.adapter().info().maxTransferBytes());
-        this.frame = new BufferList(list);
         int slots = requestCount(channel.options);
         this.kinds = new RequestKind[slots];
         this.binds = new int[slots];
-        this.bufferOf = new int[slots];
-        Arrays.fill(bufferOf, NONE);
-        this.free = new int[buffers];
-        for (int i = buffers - 1; i >= 0; i--) {
-            free[freeCount++] = i;
-        }
-        this.mostBuffers = list - FRAME_BUFFERS;
-        this.large = new LargeSends(buffers, mostBuffers);
-        this.eagerLimit = stride - Frame.MOST_EXTRA_BYTES; // until the peer is known
-        this.notes = new Notes(2 * channel.options.values.exposures, 0);
-        this.inlineAt = (long) buffers * stride + (long) Credits.RESERVE * Frame.MOST_EXTRA_BYTES;
-        this.region =
-                poller.domain().allocate(inlineAt + inline + Frame.OFFER_BYTES, Access.LOCAL_WRITE);
-        this.memory = region.memory();
-        this.offer = memory.asSlice(inlineAt + inline, Frame.OFFER_BYTES);
+        this.large = new LargeSends(most, mostBuffers, poller.largeMemory());
     }
 
     /**
@@ -173,31 +135,26 @@ final class Outbox {
         return options.values.outstanding + Credits.RESERVE + options.values.exposures;
     }
 
-    /** Nothing of it is posted any more. */
-    MemoryRegion memory() {
-        return region;
-    }
-
     /** The peer is known: which messages it receives at once, and how much it may expose. */
     void open(int eagerMost, int peerExposures) {
         eagerLimit = eagerMost;
         usable = new PeerTokens(peerExposures);
-        notes = notes.withRoomForAnswers(peerExposures);
+        frames.open(peerExposures);
     }
 
     // ---- requests
 
     private boolean hasRoom(RequestKind kind, long length, @Nullable BufferList local) {
-        if (!established || outstanding == buffers) {
+        if (!established || outstanding == most) {
             return false;
         }
         if (!kind.message) {
             return true;
         }
-        if (!notes.fit()) {
+        if (!frames.notes().fit()) {
             reportIfDue(); // the peer must know of a key before it gets it in a message
         }
-        if (!credits.maySendMessage() || !notes.fit()) {
+        if (!credits.maySendMessage() || !frames.notes().fit()) {
             return false;
         }
         if (length <= eagerLimit) {
@@ -381,7 +338,17 @@ final class Outbox {
             int token = taken == null ? 0 : taken.token();
             boolean takes = taken != null;
             BufferList from = remote == null ? local : null;
-            result = postFrame(slot, Frame.MESSAGE, (int) length, data, offset, from, token, takes);
+            result =
+                    frames.post(
+                            slot,
+                            Frame.MESSAGE,
+                            (int) length,
+                            data,
+                            offset,
+                            from,
+                            token,
+                            takes,
+                            readsOutstanding > 0);
             if (takes && result.isAccepted()) {
                 usable.givenBack(token); // never a second time
             }
@@ -432,91 +399,6 @@ final class Outbox {
         return result;
     }
 
-    /**
-     * Posts a frame.
-     *
-     * @param length what its header says
-     * @param data what it carries, if that is copied; otherwise empty
-     * @param from what it carries, if that is not copied
-     * @param token of the peer, which its arrival invalidates, if it takes one
-     */
-    private PostResult postFrame(
-            int slot,
-            byte kind,
-            int length,
-            MemorySegment data,
-            long offset,
-            @Nullable BufferList from,
-            int token,
-            boolean takes) {
-        boolean counted = kind == Frame.MESSAGE || kind == Frame.LARGE;
-        boolean control = !counted && kind != Frame.WRITTEN;
-        int carried = counted && kind == Frame.LARGE ? 0 : length;
-        int noteBytes = kind == Frame.OFFER ? 0 : notes.inNextFrame() * Frame.NOTE_BYTES;
-        int bytes = Frame.HEADER_BYTES + carried + noteBytes;
-        boolean isInline = bytes <= inline;
-        int buffer = isInline || control ? NONE : free[freeCount - 1];
-        long at = isInline ? inlineAt : control ? controlAt() : (long) buffer * stride;
-        Frame.write(memory, at, kind, credits, length, noteBytes / Frame.NOTE_BYTES);
-        int copied = from == null ? carried : 0;
-        long end = at + Frame.HEADER_BYTES + copied;
-        MemorySegment.copy(data, offset, memory, at + Frame.HEADER_BYTES, copied);
-        BufferList list = frame.clear();
-        if (from == null) {
-            list.add(region, at, bytes);
-        } else {
-            list.add(region, at, Frame.HEADER_BYTES).add(from, 0, carried);
-            if (noteBytes > 0) {
-                list.add(region, end, noteBytes);
-            }
-        }
-        if (noteBytes > 0) {
-            notes.write(memory, end);
-        }
-        OpFlags flags = isInline ? OpFlags.INLINE : OpFlags.NONE;
-        if (readsOutstanding > 0 && (takes || notes.givesBack())) {
-            flags = flags.and(OpFlags.READ_FENCE); // a key must not end before the reads by it
-        }
-        PostResult result =
-                takes
-                        ? pair.sendAndInvalidate(slot, list, token, flags)
-                        : pair.send(slot, list, flags);
-        if (!result.isAccepted()) {
-            if (from == null || endsChannel(result)) {
-                channel.reason.refused("a send", result.status());
-            }
-            return result;
-        }
-        bufferOf[slot] = buffer;
-        freeCount -= buffer == NONE ? 0 : 1;
-        if (counted) {
-            credits.sent(false);
-            channel.counts.messageSent(length);
-        } else if (control) {
-            credits.sent(true);
-        } else {
-            credits.carried();
-        }
-        if (noteBytes > 0) {
-            notes.sent();
-        }
-        answerDue = false; // any frame is one
-        return result;
-    }
-
-    /** Whether a request was refused for what its caller cannot help. */
-    private static boolean endsChannel(PostResult result) {
-        return result == PostResult.NOT_CONNECTED
-                || result == PostResult.FULL
-                || result.errno() != 0;
-    }
-
-    private long controlAt() {
-        long at = (long) buffers * stride + (long) nextControl * Frame.MOST_EXTRA_BYTES;
-        nextControl = (nextControl + 1) % Credits.RESERVE;
-        return at;
-    }
-
     // ---- large messages
 
     private PostResult announce(
@@ -527,18 +409,10 @@ final class Outbox {
             @Nullable BufferList local,
             @Nullable SendCallback callback,
             @Nullable Object attachment) {
-        LargeSends.Large one = large.next();
-        LargeMemory.Block copy = null;
+        LargeMemory.Block copy = large.fill(data, offset, length, local);
         PostResult result = null; // if it throws
         try {
-            if (local == null) {
-                copy = poller.largeMemory().take(length);
-                MemorySegment.copy(data, offset, copy.region.memory(), 0, length);
-                one.from.clear().add(copy.region, 0, length);
-            } else {
-                one.from.clear().add(local, 0, length);
-            }
-            result = postFrame(slot, Frame.LARGE, length, NOTHING, 0, null, 0, false);
+            result = frames.post(slot, Frame.LARGE, length, NOTHING, 0, null, 0, false, false);
         } finally {
             if (copy != null && result != PostResult.ACCEPTED) {
                 poller.largeMemory().giveBack(copy);
@@ -552,27 +426,18 @@ final class Outbox {
         return result;
     }
 
-    /**
-     * The peer offers memory for the oldest large message that has none.
-     *
-     * @return false when there is none
-     */
-    boolean offered(long address, int token) {
-        return large.offered(address, token);
-    }
-
     /** Writes what the peer has offered memory for, as far as there is room. */
     private void writeOffered() {
         LargeSends.Large one = large.toWrite();
         while (one != null && channel.sendsFrames()) {
             int bytes = Math.min(partBytes, one.length - one.written);
             boolean last = bytes == one.length - one.written;
-            if (!last && outstanding == buffers) { // the last part has the place of its message
+            if (!last && outstanding == most) { // the last part has the place of its message
                 return;
             }
             int slot = requests.next();
             long to = one.address + one.written;
-            BufferList part = frame.clear().add(one.from, one.written, bytes);
+            BufferList part = frames.list().add(one.from, one.written, bytes);
             PostResult result =
                     pair.write(slot, part, to, one.token, last ? WITH_NEXT : OpFlags.NONE);
             if (!result.isAccepted()) {
@@ -583,7 +448,7 @@ final class Outbox {
             if (!last) {
                 outstanding++;
                 posted(slot, RequestKind.PART, null, null);
-            } else if (postFrame(slot, Frame.WRITTEN, 0, NOTHING, 0, null, one.token, true)
+            } else if (frames.post(slot, Frame.WRITTEN, 0, NOTHING, 0, null, one.token, true, false)
                     .isAccepted()) {
                 posted(slot, RequestKind.LAST_PART, one.callback, one.attachment);
                 large.written();
@@ -594,46 +459,11 @@ final class Outbox {
         }
     }
 
-    /** Whether large messages were accepted whose last part was not posted. */
-    boolean hasWaitingLarge() {
-        return large.isWaiting();
-    }
-
-    /**
-     * After the end: the oldest large message whose callback is not among the requests; or null.
-     */
-    LargeSends.@Nullable Large oldestWaitingLarge() {
-        return large.oldestWaiting();
-    }
-
-    /** After the end: its callback was called. */
-    void cancelledLarge() {
-        large.written();
-    }
-
-    /** After the end: gives back what large messages were copied to. */
-    void freeLarge() {
-        while (large.hasAny()) {
-            endLarge();
-        }
-    }
-
-    private void endLarge() {
-        LargeMemory.Block copy = large.ended();
-        if (copy != null) {
-            poller.largeMemory().giveBack(copy);
-        }
-    }
-
     /** A request has succeeded, and its buffer may be used again. */
     void ended(int slot) {
         RequestKind kind = kinds[slot];
         exposures.bindsEnded(binds[slot]);
-        int buffer = bufferOf[slot];
-        if (buffer != NONE) {
-            free[freeCount++] = buffer;
-            bufferOf[slot] = NONE;
-        }
+        frames.ended(slot);
         switch (kind) {
             case CONTROL -> {
                 controlsOutstanding--;
@@ -642,7 +472,7 @@ final class Outbox {
             case ANNOUNCEMENT -> large.acknowledged();
             case LAST_PART -> {
                 outstanding--;
-                endLarge();
+                large.ended();
             }
             case INVALIDATE -> {}
             default -> {
@@ -657,12 +487,12 @@ final class Outbox {
 
     /** Has the next frame carry a note; false when there are too many already. */
     boolean note(byte kind, int token) {
-        return notes.add(kind, token);
+        return frames.notes().add(kind, token);
     }
 
     /** Takes back that a key was exposed; false if the peer was notified already. */
     boolean withdrawExposed(int token) {
-        return notes.withdrawExposed(token);
+        return frames.notes().withdrawExposed(token);
     }
 
     /**
@@ -675,7 +505,7 @@ final class Outbox {
             case Notes.EXPOSED -> usable.exposed(token);
             case Notes.ASKED_BACK -> {
                 usable.askedBack(token);
-                yield notes.add(Notes.GIVEN_BACK, token);
+                yield frames.notes().add(Notes.GIVEN_BACK, token);
             }
             case Notes.GIVEN_BACK -> exposures.givenBack(token);
             default -> false;
@@ -699,7 +529,8 @@ final class Outbox {
 
     private boolean control(byte kind, int length, MemorySegment data) {
         int slot = requests.next();
-        if (!postFrame(slot, kind, length, data, 0, null, 0, false).isAccepted()) {
+        boolean fenced = readsOutstanding > 0;
+        if (!frames.post(slot, kind, length, data, 0, null, 0, false, fenced).isAccepted()) {
             return false;
         }
         controlsOutstanding++;
@@ -717,15 +548,16 @@ final class Outbox {
         if (exposure == null) {
             return false;
         }
-        Frame.writeOffer(offer, to.memory().address(), exposure.token);
-        return control(Frame.OFFER, Frame.OFFER_BYTES, offer);
+        MemorySegment says = frames.offer(to.memory().address(), exposure.token);
+        return control(Frame.OFFER, Frame.OFFER_BYTES, says);
     }
 
     /**
      * Sends what the peer waits for, while there is room: reports of credit, notes, or an answer.
      */
     void reportIfDue() {
-        while ((answerDue || credits.reportDue() || notes.urgent()) && control(Frame.CREDIT)) {
+        while ((frames.answerDue() || credits.reportDue() || frames.notes().urgent())
+                && control(Frame.CREDIT)) {
             continue;
         }
     }
@@ -736,7 +568,9 @@ final class Outbox {
     void heard(boolean keepAlive) {
         heard = true;
         asked = false;
-        answerDue |= keepAlive;
+        if (keepAlive) {
+            frames.dueAnswer();
+        }
     }
 
     /**

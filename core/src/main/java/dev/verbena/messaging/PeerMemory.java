@@ -37,7 +37,7 @@ import java.util.concurrent.CompletableFuture;
  * <p>May be used from the threads that may use the channel, also from handlers and callbacks.
  */
 public final class PeerMemory {
-    private static final MemorySegment NOTHING = Outbox.NOTHING;
+    private static final MemorySegment NOTHING = FrameSender.NOTHING;
 
     private final MessageChannel channel;
     private final RoomWait roomWait;

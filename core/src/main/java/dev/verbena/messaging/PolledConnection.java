@@ -94,7 +94,13 @@ abstract sealed class PolledConnection<C> implements AutoCloseable
         try {
             RawReceives used = shared;
             if (used == null) {
-                own = RawReceives.of(poller, queue, limits.receiveDepth(), receiveBytes);
+                own =
+                        RawReceives.of(
+                                poller,
+                                queue,
+                                limits.receiveDepth(),
+                                receiveBytes,
+                                this instanceof MessageChannel);
                 used = own;
             }
             this.receives = used;
@@ -253,6 +259,9 @@ abstract sealed class PolledConnection<C> implements AutoCloseable
         boolean taken = reason.takesCompletions(); // otherwise the end calls the callback
         switch (type) {
             case RECEIVE, RECEIVE_AND_INVALIDATE, RECEIVE_OF_WRITE -> {
+                if (index == PollerQueue.BATCH - 1) {
+                    receives.busy();
+                }
                 if (taken && status.isSuccess()) {
                     RawMessage message = receives.message(slot);
                     message.arrived(type, from, index);

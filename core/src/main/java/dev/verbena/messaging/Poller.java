@@ -48,6 +48,13 @@ public final class Poller implements Pollers {
     private static final Duration TICK = Duration.ofNanos(PollerClock.TICK_NANOSECONDS);
     private static final long SLOW_NANOSECONDS = SLOW.toNanos();
     private static final Duration SHORT = Duration.ofMillis(10);
+
+    /** What a channel sends inline at most. */
+    static final int MOST_INLINE = 128;
+
+    private static final int INLINE_BYTES = MOST_INLINE + Frame.OFFER_BYTES;
+    private static final int FRAMES_AT_ONCE = 16; // registered
+    private static final int MOST_RECEIVES = 2048; // that channels share, if none needs more
     private static final Duration CLOSE_WITHIN = Duration.ofSeconds(10);
 
     private final Adapter adapter;
@@ -60,6 +67,9 @@ public final class Poller implements Pollers {
     private final PollerQueues queues;
     private final List<PolledConnection<?>> channels = new CopyOnWriteArrayList<>();
     private final LargeMemory largeMemory;
+    private final List<RawReceives> receives = new CopyOnWriteArrayList<>(); // of channels
+    private final List<FrameBuffers> frameBuffers = new CopyOnWriteArrayList<>();
+    private final FrameBuffers inlineBuffers;
     private final List<MessageClient> clients = new CopyOnWriteArrayList<>();
     final AtomicInteger accepting = new AtomicInteger(); // peers whose channels are not made yet
 
@@ -73,6 +83,8 @@ public final class Poller implements Pollers {
     // Of the polling thread.
     private final Consumer<PolledConnection<?>> tickEach =
             channel -> channel.tickSafely(tick()); // no iterator
+    private final Consumer<RawReceives> tickReceives = RawReceives::tick;
+    private final Consumer<FrameBuffers> tickFrames = FrameBuffers::tick;
     private final Consumer<MessageClient> tickClient = this::tick;
     private long tickedAt;
     private boolean dispatching;
@@ -86,6 +98,7 @@ public final class Poller implements Pollers {
         this.confined = owner != null;
         this.domain = adapter.createProtectionDomain();
         this.largeMemory = new LargeMemory(domain);
+        this.inlineBuffers = new FrameBuffers(domain, INLINE_BYTES, FRAMES_AT_ONCE);
         CompletionChannel made = null;
         try {
             made = adapter.createCompletionChannel();
@@ -388,6 +401,8 @@ public final class Poller implements Pollers {
         clock.tick(now);
         tickedAt = now;
         largeMemory.tick(clock.tick());
+        receives.forEach(tickReceives);
+        frameBuffers.forEach(tickFrames);
         tasks.runAgain();
         channels.forEach(tickEach);
         clients.forEach(tickClient);
@@ -529,6 +544,49 @@ public final class Poller implements Pollers {
         clients.remove(client);
     }
 
+    /**
+     * The shared receives for frames of a length; null on a device that cannot share any.
+     *
+     * @param depth how many a channel needs at most
+     */
+    @Nullable RawReceives receives(int bytes, int depth) {
+        int most = adapter.info().maxSharedReceiveDepth();
+        if (most == 0) {
+            return null;
+        }
+        synchronized (receives) {
+            for (RawReceives pool : receives) {
+                if (pool.fits(bytes, depth)) {
+                    return pool;
+                }
+            }
+            RawReceives made =
+                    RawReceives.ofMessages(
+                            this, depth, Math.min(most, Math.max(depth, MOST_RECEIVES)), bytes);
+            receives.add(made);
+            return made;
+        }
+    }
+
+    /** The buffers of frames of this length that are not inline. */
+    FrameBuffers frameBuffers(int bytes) {
+        synchronized (frameBuffers) {
+            for (FrameBuffers one : frameBuffers) {
+                if (one.bytes() == bytes) {
+                    return one;
+                }
+            }
+            FrameBuffers made = new FrameBuffers(domain, bytes, FRAMES_AT_ONCE);
+            frameBuffers.add(made);
+            return made;
+        }
+    }
+
+    /** A few bytes for each channel, in which it composes what is sent inline. */
+    FrameBuffers inlineBuffers() {
+        return inlineBuffers;
+    }
+
     /** Registered memory for large messages. */
     LargeMemory largeMemory() {
         return largeMemory;
@@ -615,6 +673,9 @@ public final class Poller implements Pollers {
                 queues;
                 largeMemory) {
             closing = true; // closes all four, even if one of them throws
+            receives.forEach(RawReceives::close);
+            frameBuffers.forEach(FrameBuffers::close);
+            inlineBuffers.close();
         } finally {
             finished = true;
             tasks.runAgain();

@@ -9,7 +9,8 @@ import org.jspecify.annotations.Nullable;
 
 /** A completion queue of a {@link Poller}, and how many completions of it are spoken for. */
 final class PollerQueue {
-    private static final int BATCH = 64;
+    /** How many completions a poll takes at most. */
+    static final int BATCH = 64;
 
     private final CompletionQueue queue;
     private final Completions completions = new Completions(BATCH);

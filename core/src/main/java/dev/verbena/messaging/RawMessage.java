@@ -6,7 +6,10 @@ import dev.verbena.Completions;
 import dev.verbena.OperationType;
 import dev.verbena.PostResult;
 
+import org.jspecify.annotations.Nullable;
+
 import java.lang.foreign.MemorySegment;
+import java.util.Objects;
 
 /**
  * A message that has arrived on a {@link RawConnection}, where the device has put it. The object is
@@ -21,11 +24,28 @@ public final class RawMessage {
     private boolean invalidated;
     private int extra; // immediate data or token
     private boolean held; // by the program, until the receive is posted again
+    private @Nullable Message message; // of a message channel
 
-    RawMessage(RawReceives receives, int slot, MemorySegment buffer) {
+    RawMessage(RawReceives receives, int slot, MemorySegment buffer, boolean forMessages) {
         this.receives = receives;
         this.slot = slot;
         this.buffer = buffer;
+        this.message = forMessages ? new Message(this) : null;
+    }
+
+    /** The message of a channel in this receive. */
+    Message message() {
+        return Objects.requireNonNull(message);
+    }
+
+    /** The next message in this receive has another object. */
+    void next(Message one) {
+        message = one;
+    }
+
+    /** At the close of the receives: whether the program has the message still. */
+    boolean outlives() {
+        return message().outlives();
     }
 
     /** By the poller, before the handler gets it. */

@@ -16,7 +16,10 @@ import dev.verbena.internal.util.Arguments;
 
 import org.jspecify.annotations.Nullable;
 
+import java.lang.foreign.MemorySegment;
+import java.util.ArrayDeque;
 import java.util.Arrays;
+import java.util.BitSet;
 
 /**
  * The receives of {@link RawConnection}s with their memory. {@link #shared} makes a pool that many
@@ -31,47 +34,77 @@ import java.util.Arrays;
  * first.
  */
 public final class RawReceives implements AutoCloseable {
+    private static final int FIRST = 64; // of a pool that grows: it doubles
+    private static final int QUIET_TICKS = 50; // until it shrinks
+
     private final Poller poller;
     private final PollerQueue queue;
     private final int completions; // reserved in the queue
-    private final MemoryRegion region;
+    private final int bytes; // of each receive
+    private final boolean forMessages; // of message channels
+    private final int least; // receives that it always has
     private final BufferList[] buffers;
     private final RawMessage[] messages;
     private final @Nullable SharedReceiveQueue shared;
     private @Nullable QueuePair pair; // where they are not shared
 
+    // Changed by the polling thread, under the monitor.
+    private final ArrayDeque<MemoryRegion> regions = new ArrayDeque<>(); // of the receives
+    private volatile int count; // receives that have memory
+    private volatile int keeps; // of those: the others are not posted again
+    private final BitSet parked = new BitSet(); // of those others: not posted
+    private int needed; // by all connections; guarded by the monitor
+    private int quietTicks;
+    private boolean closed;
+    private int heldAtClose; // messages that the program has still
+
     private RawReceives(
             Poller poller,
             PollerQueue queue,
             int completions,
-            int count,
+            int first,
+            int most,
             int bytes,
-            boolean share) {
+            boolean share,
+            boolean forMessages) {
         this.poller = poller;
         this.queue = queue;
         this.completions = completions;
-        this.buffers = new BufferList[count];
-        this.messages = new RawMessage[count];
-        ProtectionDomain domain = poller.domain();
-        this.region = domain.allocate((long) count * bytes, Access.LOCAL_WRITE);
+        this.bytes = bytes;
+        this.forMessages = forMessages;
+        this.least = first;
+        this.buffers = new BufferList[most];
+        this.messages = new RawMessage[most];
         SharedReceiveQueue made = null;
         try {
-            made = share ? domain.createSharedReceiveQueue(count, 1, this::broke) : null;
-            for (int i = 0; i < count; i++) {
-                long at = (long) i * bytes;
-                buffers[i] = new BufferList(1).add(region, at, bytes);
-                messages[i] = new RawMessage(this, i, region.memory().asSlice(at, bytes));
-            }
+            made = share ? poller.domain().createSharedReceiveQueue(most, 1, this::broke) : null;
+            add(first);
         } catch (Throwable t) {
             Arrays.fill(buffers, null); // out of memory, most likely: a close needs some
             Arrays.fill(messages, null);
             if (made != null) {
                 made.close();
             }
-            region.close();
+            regions.forEach(MemoryRegion::close);
             throw t;
         }
         this.shared = made;
+    }
+
+    /** Adds receives with memory. */
+    private void add(int more) {
+        MemoryRegion region = poller.domain().allocate((long) more * bytes, Access.LOCAL_WRITE);
+        regions.push(region);
+        int before = count;
+        for (int i = 0; i < more; i++) {
+            int slot = before + i;
+            long at = (long) i * bytes;
+            MemorySegment memory = region.memory().asSlice(at, bytes);
+            buffers[slot] = new BufferList(1).add(region, at, bytes);
+            messages[slot] = new RawMessage(this, slot, memory, forMessages);
+        }
+        count = before + more;
+        keeps = before + more;
     }
 
     /**
@@ -86,18 +119,32 @@ public final class RawReceives implements AutoCloseable {
     @CheckReturnValue
     public static RawReceives shared(Poller poller, int count, int bytes) {
         checkSize(count, bytes);
-        Arguments.notNull(poller, "poller");
-        PollerQueue queue = poller.reserve(count);
+        return shared(Arguments.notNull(poller, "poller"), count, count, bytes, false);
+    }
+
+    /**
+     * The pool of message channels. It grows when many messages come at once, up to what its
+     * channels need.
+     *
+     * @param depth how many a channel needs at most: so many are always there
+     */
+    static RawReceives ofMessages(Poller poller, int depth, int most, int bytes) {
+        return shared(poller, Math.clamp(FIRST, depth, most), most, bytes, true);
+    }
+
+    private static RawReceives shared(
+            Poller poller, int first, int most, int bytes, boolean forMessages) {
+        PollerQueue queue = poller.reserve(most);
         RawReceives made = null;
         try {
-            made = new RawReceives(poller, queue, count, count, bytes, true);
-            made.postAll();
+            made = new RawReceives(poller, queue, most, first, most, bytes, true, forMessages);
+            made.postFrom(0);
             return made;
         } catch (Throwable t) {
             if (made != null) {
                 made.close();
             } else {
-                poller.release(queue, count);
+                poller.release(queue, most);
             }
             throw t;
         }
@@ -122,8 +169,9 @@ public final class RawReceives implements AutoCloseable {
     }
 
     /** Those of one connection, which has reserved the completions. */
-    static RawReceives of(Poller poller, PollerQueue queue, int count, int bytes) {
-        return new RawReceives(poller, queue, 0, count, bytes, false);
+    static RawReceives of(
+            Poller poller, PollerQueue queue, int count, int bytes, boolean forMessages) {
+        return new RawReceives(poller, queue, 0, count, count, bytes, false, forMessages);
     }
 
     /** The queue pair of a connection; receives that are its own are posted. */
@@ -135,7 +183,7 @@ public final class RawReceives implements AutoCloseable {
         QueuePair made = poller.domain().createQueuePair(sends.queue(), queue.queue(), limits);
         try {
             pair = made;
-            postAll();
+            postFrom(0);
             return made;
         } catch (Throwable t) {
             made.close();
@@ -143,19 +191,87 @@ public final class RawReceives implements AutoCloseable {
         }
     }
 
-    private void postAll() {
-        for (int i = 0; i < buffers.length; i++) {
+    private void postFrom(int first) {
+        for (int i = first; i < count; i++) {
             post(i).orThrow();
         }
+    }
+
+    /** Whether a channel may use it that needs receives of this length, and so many. */
+    boolean fits(int length, int depth) {
+        return length == bytes && depth <= least;
     }
 
     PostResult post(int slot) {
         SharedReceiveQueue to = shared;
         if (to != null) {
-            return to.receive(slot, buffers[slot]);
+            return slot < keeps || !parks(slot)
+                    ? to.receive(slot, buffers[slot])
+                    : PostResult.ACCEPTED;
         }
         QueuePair own = pair;
         return own == null ? PostResult.NOT_CONNECTED : own.receive(slot, buffers[slot]);
+    }
+
+    // ---- growing and shrinking, where they are of message channels
+
+    /** A channel needs so many more receives, or fewer. */
+    synchronized void need(int more) {
+        needed += more;
+    }
+
+    /** By the polling thread: messages come faster than they are polled. */
+    void busy() {
+        quietTicks = 0;
+        if (forMessages && shared != null) {
+            int before = count;
+            synchronized (this) {
+                int more = Math.min(before, Math.min(needed, buffers.length) - before);
+                if (keeps < before) {
+                    keeps = before;
+                } else if (more > 0) {
+                    add(more);
+                    parked.set(before, count);
+                }
+            }
+            for (int slot = next(0); slot >= 0; slot = next(slot + 1)) {
+                giveBack(slot);
+            }
+        }
+    }
+
+    private synchronized int next(int from) {
+        int slot = parked.nextSetBit(from);
+        if (slot >= 0) {
+            parked.clear(slot);
+        }
+        return slot;
+    }
+
+    /** At a tick, by the polling thread: half of the receives may go after a quiet time. */
+    void tick() {
+        if (count > least && ++quietTicks > QUIET_TICKS) {
+            synchronized (this) {
+                keeps = regions.stream().skip(1).mapToInt(one -> (int) (one.bytes() / bytes)).sum();
+            }
+        }
+    }
+
+    /** Keeps a receive that comes back without a post, if there are more than are needed. */
+    private synchronized boolean parks(int slot) {
+        if (slot < keeps || closed) {
+            return false;
+        }
+        parked.set(slot);
+        if (parked.cardinality() == count - keeps) {
+            Arrays.fill(buffers, keeps, count, null);
+            Arrays.fill(messages, keeps, count, null);
+            parked.clear();
+            count = keeps;
+            quietTicks = 0;
+            regions.pop().close();
+        }
+        return true;
     }
 
     /**
@@ -196,10 +312,17 @@ public final class RawReceives implements AutoCloseable {
      */
     @CheckReturnValue
     public int count() {
-        return buffers.length;
+        return count;
     }
 
-    /** Frees the receives and their memory. */
+    /** A message that the program had at the close was released. */
+    synchronized void released() {
+        if (--heldAtClose == 0) {
+            regions.forEach(MemoryRegion::close);
+        }
+    }
+
+    /** Frees the receives and their memory, except that of messages that were not released. */
     @Override
     public void close() {
         try {
@@ -207,10 +330,21 @@ public final class RawReceives implements AutoCloseable {
                 shared.close();
             }
         } finally {
-            region.close();
             if (completions > 0) {
                 poller.release(queue, completions);
             }
+            synchronized (this) {
+                closed = true;
+                heldAtClose++; // by this loop
+            }
+            for (int i = 0; forMessages && i < count; i++) {
+                if (messages[i].outlives()) {
+                    synchronized (this) {
+                        heldAtClose++;
+                    }
+                }
+            }
+            released();
         }
     }
 }

@@ -283,7 +283,7 @@ class ExposureEndTest {
                 waiting.join();
                 closing.join();
                 Message message = answer.get();
-                assertThat(two.a.inbox.message(message.slot())).isSameAs(message); // it is kept
+                assertThat(message.frame().message()).isSameAs(message); // it is kept
                 message.close();
             }
         }
@@ -311,7 +311,7 @@ class ExposureEndTest {
             two.run();
             exposure.close();
             Message message = returned.join();
-            assertThat(two.a.inbox.message(message.slot())).isSameAs(message); // it is kept
+            assertThat(message.frame().message()).isSameAs(message); // it is kept
             message.close();
         }
     }

@@ -362,7 +362,7 @@ class MessageChannelTest {
                 two.a.trySend(text("next")).orThrow();
                 two.run();
                 Message next = two.b.receive(LONG);
-                if (next.slot() == first.slot()) {
+                if (next.frame() == first.frame()) {
                     inItsSlot = next;
                 } else {
                     next.close();
@@ -420,10 +420,10 @@ class MessageChannelTest {
                 threads.add(thread);
                 Until.holds(() -> thread.getState() == Thread.State.TIMED_WAITING);
             }
-            Message message = two.b.inbox.message(0);
+            Message message = two.b.receives.message(0).message();
             two.b.lock.lock();
             try {
-                message.arrived(1);
+                message.arrived(two.b, 1);
                 two.b.inbox.waits(message); // wakes the first
                 threads.getFirst().interrupt();
             } finally {
@@ -555,12 +555,14 @@ class MessageChannelTest {
     }
 
     @Test
-    void aMessageThatIsKeptOutlivesItsChannel() throws Exception {
+    void aMessageThatIsKeptOutlivesItsChannelAndItsPoller() throws Exception {
         BlockingQueue<Message> kept = new LinkedBlockingQueue<>();
         try (Two two = new Two(SMALL, null, (channel, message) -> kept.add(message.retain()))) {
             two.a.send(text("kept"), LONG);
             Message message = kept.poll(30, TimeUnit.SECONDS);
             two.b.close();
+            assertThat(text(message)).isEqualTo("kept");
+            two.poller.close();
             assertThat(text(message)).isEqualTo("kept");
             MemorySegment buffer = message.buffer();
             message.release();

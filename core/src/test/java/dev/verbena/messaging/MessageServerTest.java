@@ -135,7 +135,7 @@ class MessageServerTest {
                 Connector connector = fabric.adapter.createConnector();
                 MessageChannel client = new MessageChannel(poller, SMALL, null)) {
             synchronized (fabric.device) {
-                fabric.device.controlError = Errno.ENOMEM; // of the server's memory region
+                fabric.device.controlError = Errno.ENOMEM; // of the server's queue pair
             }
             List<LogRecord> logged =
                     LoggedMessages.recordsOf(
@@ -155,7 +155,7 @@ class MessageServerTest {
                                         .isEqualTo(
                                                 "%s could not create a channel, and refused the peer",
                                                 server);
-                                assertThat(one.getThrown()).hasMessageContaining("ibv_reg_mr");
+                                assertThat(one.getThrown()).hasMessageContaining("ibv_create_qp");
                             });
             assertThat(Refusal.read(connector.connectionData().privateData()).why())
                     .isEqualTo(

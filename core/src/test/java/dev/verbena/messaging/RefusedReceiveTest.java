@@ -40,7 +40,7 @@ class RefusedReceiveTest {
             assertThat(two.a.trySend(OneThread.text("hello")).isSuccess()).isTrue();
             two.run();
             assertThat(two.b.closeReason())
-                    .hasMessageContaining("a receive was refused with INSUFFICIENT_RESOURCES")
+                    .hasMessageContaining("a shared receive was refused: the provider refused it")
                     .extracting(VerbenaException::status)
                     .isEqualTo(Status.INSUFFICIENT_RESOURCES);
             assertThat(two.b.closed()).isDone();

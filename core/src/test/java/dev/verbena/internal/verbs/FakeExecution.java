@@ -157,13 +157,30 @@ final class FakeExecution {
     /** Carries out one request of a queue pair that has any. */
     void runOne() {
         queuePairs.all().stream()
-                .filter(FakeExecution::canRun)
+                .filter(this::canRun)
                 .findFirst()
                 .ifPresent(pair -> carryOut(pair, pair.sends.remove()));
     }
 
-    private static boolean canRun(QueuePair pair) {
-        return pair.state == State.RTS && !pair.sends.isEmpty();
+    private boolean canRun(QueuePair pair) {
+        return pair.state == State.RTS && !pair.sends.isEmpty() && !waitsForReceive(pair);
+    }
+
+    /** The device tries again without limit where a peer that shares its receives has none. */
+    private boolean waitsForReceive(QueuePair pair) {
+        QueuePair peer = queuePairs.byNumber(pair.peer);
+        return peer != null
+                && peer.srq != 0
+                && peer.state == State.RTS
+                && queuePairs.sharedReceives(peer.srq).isEmpty()
+                && switch (pair.sends.element().opcode()) {
+                    case SendChain.SEND,
+                            SendChain.SEND_WITH_IMMEDIATE,
+                            SendChain.SEND_WITH_INVALIDATE,
+                            SendChain.WRITE_WITH_IMMEDIATE ->
+                            true;
+                    default -> false;
+                };
     }
 
     private void carryOut(QueuePair pair, PostedRequest send) {

@@ -253,7 +253,11 @@ final class FakeQueuePairs {
 
     /** The oldest receive of a queue pair fails, and with it the queue pair. */
     void failReceive(QueuePair pair, int status) {
-        long id = (pair.srq != 0 ? pair.taken : pair.receives).remove().receiveId();
+        Deque<PostedRequest> from =
+                pair.srq == 0
+                        ? pair.receives
+                        : pair.taken.isEmpty() ? shared.get(pair.srq) : pair.taken;
+        long id = from.remove().receiveId();
         end(pair.receiveCq, id, status, pair);
         fail(pair);
     }

@@ -1,0 +1,215 @@
+package dev.verbena.messaging;
+
+import dev.verbena.BufferList;
+import dev.verbena.MemoryRegion;
+import dev.verbena.OpFlags;
+import dev.verbena.PostResult;
+import dev.verbena.QueuePair;
+
+import org.jspecify.annotations.Nullable;
+
+import java.lang.foreign.MemorySegment;
+import java.util.Arrays;
+
+/**
+ * Composes the frames of a {@link MessageChannel}, and posts them. A short one is composed in a few
+ * bytes of the channel, as the post copies it (inline); a longer one in a buffer of the poller,
+ * which it keeps until it has ended. Guarded by the lock of the channel.
+ */
+final class FrameSender {
+    /** What a frame names besides the message: its header, and its notes. */
+    static final int OWN_BUFFERS = 2;
+
+    /** The data of frames that carry none. */
+    static final MemorySegment NOTHING = MemorySegment.NULL;
+
+    private static final int NONE = -1;
+
+    private final MessageChannel channel;
+    private final QueuePair pair;
+    private final Credits credits;
+    private final FrameBuffers buffers;
+    private final FrameBuffers inlineBuffers;
+    private final int inlineBuffer;
+    private final int inline; // frames of up to so many bytes are sent inline
+    private final BufferList list;
+    private final int[] bufferOf; // by slot; or NONE
+    private final MemorySegment offer; // what the next one says
+    private Notes notes;
+    private boolean answerDue; // to a keep-alive
+
+    /**
+     * Creates one for a channel that already has its queue pair.
+     *
+     * @param notes what is to be said of keys
+     * @param slots how many requests may be outstanding
+     * @param list how many buffers a request may have
+     */
+    FrameSender(
+            MessageChannel channel,
+            Credits credits,
+            Notes notes,
+            FrameBuffers buffers,
+            int slots,
+            int inline,
+            int list) {
+        this.channel = channel;
+        this.pair = channel.pair;
+        this.credits = credits;
+        this.notes = notes;
+        this.buffers = buffers;
+        this.inline = inline;
+        this.list = new BufferList(list);
+        this.bufferOf = new int[slots];
+        Arrays.fill(bufferOf, NONE);
+        this.inlineBuffers = channel.poller.inlineBuffers();
+        this.inlineBuffer = inlineBuffers.take();
+        this.offer =
+                inlineBuffers
+                        .region(inlineBuffer)
+                        .memory()
+                        .asSlice(
+                                inlineBuffers.offset(inlineBuffer)
+                                        + inlineBuffers.bytes()
+                                        - Frame.OFFER_BYTES,
+                                Frame.OFFER_BYTES);
+    }
+
+    Notes notes() {
+        return notes;
+    }
+
+    /** The peer is known, and how many exposures it may have. */
+    void open(int peerExposures) {
+        notes = notes.withRoomForAnswers(peerExposures);
+    }
+
+    /** Whether the peer waits for an answer to its keep-alive. */
+    boolean answerDue() {
+        return answerDue;
+    }
+
+    /** The peer waits for an answer to its keep-alive. */
+    void dueAnswer() {
+        answerDue = true;
+    }
+
+    /** A list for a request without a frame. */
+    BufferList list() {
+        return list.clear();
+    }
+
+    /** What an offer says. */
+    MemorySegment offer(long address, int token) {
+        Frame.writeOffer(offer, address, token);
+        return offer;
+    }
+
+    /**
+     * Posts a frame.
+     *
+     * @param length what its header says
+     * @param data what it carries, if that is copied; otherwise empty
+     * @param from what it carries, if that is not copied
+     * @param token of the peer, which its arrival invalidates, if it takes one
+     * @param fenced whether reads are outstanding that a key must not end before
+     */
+    PostResult post(
+            int slot,
+            byte kind,
+            int length,
+            MemorySegment data,
+            long offset,
+            @Nullable BufferList from,
+            int token,
+            boolean takes,
+            boolean fenced) {
+        int carried = kind == Frame.LARGE ? 0 : length;
+        int noteBytes = kind == Frame.OFFER ? 0 : notes.inNextFrame() * Frame.NOTE_BYTES;
+        boolean isInline = Frame.HEADER_BYTES + carried + noteBytes <= inline;
+        FrameBuffers pool = isInline ? inlineBuffers : buffers;
+        int buffer = isInline ? inlineBuffer : buffers.take();
+        PostResult result = null; // if it throws
+        try {
+            MemoryRegion region = pool.region(buffer);
+            long at = pool.offset(buffer);
+            MemorySegment memory = region.memory();
+            Frame.write(memory, at, kind, credits, length, noteBytes / Frame.NOTE_BYTES);
+            long end = at + Frame.HEADER_BYTES;
+            if (from == null) {
+                MemorySegment.copy(data, offset, memory, end, carried);
+                end += carried;
+                list.clear().add(region, at, end + noteBytes - at);
+            } else {
+                list.clear().add(region, at, Frame.HEADER_BYTES).add(from, 0, carried);
+                if (noteBytes > 0) {
+                    list.add(region, end, noteBytes);
+                }
+            }
+            if (noteBytes > 0) {
+                notes.write(memory, end);
+            }
+            OpFlags flags = isInline ? OpFlags.INLINE : OpFlags.NONE;
+            if (fenced && (takes || notes.givesBack())) {
+                flags = flags.and(OpFlags.READ_FENCE);
+            }
+            result =
+                    takes
+                            ? pair.sendAndInvalidate(slot, list, token, flags)
+                            : pair.send(slot, list, flags);
+        } finally {
+            if (!isInline) {
+                if (result == PostResult.ACCEPTED) {
+                    bufferOf[slot] = buffer;
+                } else {
+                    buffers.giveBack(buffer);
+                }
+            }
+        }
+        if (result.isAccepted()) {
+            posted(kind, length, noteBytes > 0);
+        } else if (from == null || endsChannel(result)) {
+            channel.reason.refused("a send", result.status());
+        }
+        return result;
+    }
+
+    private void posted(byte kind, int length, boolean hasNotes) {
+        switch (kind) {
+            case Frame.MESSAGE, Frame.LARGE -> {
+                credits.sent(false);
+                channel.counts.messageSent(length);
+            }
+            case Frame.WRITTEN -> credits.carried();
+            default -> credits.sent(true);
+        }
+        if (hasNotes) {
+            notes.sent();
+        }
+        answerDue = false; // any frame is one
+    }
+
+    /** Whether a request was refused for what its caller cannot help. */
+    private static boolean endsChannel(PostResult result) {
+        return result == PostResult.NOT_CONNECTED
+                || result == PostResult.FULL
+                || result.errno() != 0;
+    }
+
+    /** The request of a slot has ended, whether it was a frame or not. */
+    void ended(int slot) {
+        int buffer = bufferOf[slot];
+        if (buffer != NONE) {
+            bufferOf[slot] = NONE;
+            buffers.giveBack(buffer);
+        }
+    }
+
+    /** After the end, once: gives back what it has of the poller's. */
+    void free() {
+        for (int slot = 0; slot < bufferOf.length; slot++) {
+            ended(slot);
+        }
+        inlineBuffers.giveBack(inlineBuffer);
+    }
+}

@@ -1,0 +1,158 @@
+package dev.verbena.messaging;
+
+import static dev.verbena.messaging.OneThread.text;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+
+/** The receives that the message channels of a poller share. */
+@Timeout(60)
+class SharedReceivesTest {
+    private static final int CREDIT = 60;
+    private static final MessagingOptions OPTIONS =
+            OneThread.SMALL.withReceives(CREDIT).withOutstanding(CREDIT);
+
+    private final List<Message> kept = new ArrayList<>();
+    private final List<String> got = new ArrayList<>();
+    private boolean keeps;
+
+    private final MessageHandler handler =
+            (channel, message) -> {
+                got.add(text(message));
+                if (keeps) {
+                    kept.add(message.retain());
+                }
+            };
+
+    /** A channel of each poller, connected to each other. */
+    private MessageChannel connected(OneThread two) {
+        MessageChannel a = new MessageChannel(two.poller, OPTIONS, null);
+        MessageChannel b = new MessageChannel(two.pollerOfB, OPTIONS, handler);
+        Two.connect(a, b);
+        return a;
+    }
+
+    private static void sendAll(MessageChannel channel, String name) {
+        for (int i = 0; i < CREDIT; i++) {
+            var _ = channel.sendAsync(text(name + i));
+        }
+    }
+
+    /** More than the pool has, while nobody polls: the rest waits in the senders. */
+    @Test
+    void aBurstArrivesAndThePoolGrowsAndShrinks() {
+        try (OneThread two = new OneThread(OPTIONS, handler)) {
+            RawReceives pool = two.b.receives;
+            assertThat(pool.count()).isEqualTo(64);
+            List<MessageChannel> channels = new ArrayList<>(List.of(two.a));
+            for (int i = 0; i < 4; i++) {
+                channels.add(connected(two));
+            }
+            assertThat(two.b.receives.count()).as("idle channels need none").isEqualTo(64);
+            for (MessageChannel channel : channels) {
+                sendAll(channel, "");
+            }
+            two.run();
+            assertThat(got).hasSize(5 * CREDIT);
+            assertThat(pool.count()).isBetween(128, 5 * (CREDIT + Credits.RESERVE));
+            int objects = two.device.objects();
+            int before = pool.count();
+            two.pass(Duration.ofSeconds(6));
+            assertThat(pool.count()).as("no message has come").isEqualTo(before);
+            for (int i = 0; i < 25; i++) {
+                sendAll(two.a, "later");
+                two.pass(Duration.ofSeconds(1));
+            }
+            assertThat(pool.count()).isEqualTo(64);
+            assertThat(two.device.objects()).isLessThan(objects);
+            sendAll(two.a, "at last");
+            two.run();
+            assertThat(got).hasSize(31 * CREDIT);
+        }
+    }
+
+    /** No more than the credits of all channels add up to. */
+    @Test
+    void onePairOfChannelsNeedsNoMore() {
+        try (OneThread two = new OneThread(OPTIONS, handler)) {
+            for (int i = 0; i < 5; i++) {
+                sendAll(two.a, "");
+                two.run();
+            }
+            assertThat(got).hasSize(5 * CREDIT);
+            assertThat(two.b.receives.count()).isEqualTo(64);
+        }
+    }
+
+    /** Demand that comes back while half of the pool is about to go. */
+    @Test
+    void aPoolThatIsBusyAgainDoesNotShrink() {
+        try (OneThread two = new OneThread(OPTIONS, handler)) {
+            MessageChannel other = connected(two);
+            for (int i = 0; i < 2; i++) {
+                sendAll(two.a, "");
+                sendAll(other, "");
+                two.run();
+                assertThat(two.b.receives.count()).isGreaterThan(64);
+                two.pass(Duration.ofSeconds(6));
+                two.a.trySend(text("one that is not posted again")).orThrow();
+                two.run();
+            }
+            sendAll(two.a, "");
+            sendAll(other, "");
+            two.run();
+            assertThat(got).hasSize(6 * CREDIT + 2);
+        }
+    }
+
+    /** A channel whose messages are kept holds its credit, and no more. */
+    @Test
+    void aChannelThatKeepsItsMessagesStarvesNoOther() {
+        try (OneThread two = new OneThread(OPTIONS, handler)) {
+            MessageChannel other = connected(two);
+            keeps = true;
+            sendAll(two.a, "kept");
+            two.run();
+            assertThat(kept).hasSize(CREDIT);
+            assertThat(two.a.trySend(text("one more")).isSuccess()).isFalse();
+            keeps = false;
+            for (int i = 0; i < 10; i++) {
+                sendAll(other, "");
+                two.run();
+            }
+            assertThat(got).hasSize(11 * CREDIT);
+            kept.forEach(Message::release);
+            two.run();
+            sendAll(two.a, "again");
+            two.run();
+            assertThat(got).hasSize(12 * CREDIT);
+        }
+    }
+
+    /** Receives of a channel that has ended are the others'. */
+    @Test
+    void theReceivesOfAChannelThatHasEndedComeBack() {
+        try (OneThread two = new OneThread(OPTIONS, handler)) {
+            for (int i = 0; i < 5; i++) {
+                MessageChannel other = connected(two);
+                keeps = true;
+                sendAll(other, "");
+                two.run();
+                other.abandon();
+                two.run();
+                keeps = false;
+                kept.forEach(Message::release);
+                kept.clear();
+            }
+            sendAll(two.a, "");
+            two.run();
+            assertThat(got).hasSize(6 * CREDIT);
+        }
+    }
+}
