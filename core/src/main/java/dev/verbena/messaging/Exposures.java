@@ -58,10 +58,10 @@ final class Exposures {
     private final int timeoutTicks;
     private final Condition changed;
     private final List<MemoryWindow> windows = new ArrayList<>(); // all of them
-    private final Deque<MemoryWindow> free = new ArrayDeque<>();
-    private final Deque<MemoryWindow> holding = new ArrayDeque<>(); // regions, for no exposure
-    private final Deque<Exposure> reusable = new ArrayDeque<>();
-    private final Deque<Waiting> waiting = new ArrayDeque<>();
+    private final Deque<MemoryWindow> free = new ArrayDeque<>(1);
+    private final Deque<MemoryWindow> holding = new ArrayDeque<>(1); // regions, for no exposure
+    private final Deque<Exposure> reusable = new ArrayDeque<>(1);
+    private final Deque<Waiting> waiting = new ArrayDeque<>(1);
     private final IntMap<Exposure> exposed; // those that have not ended
     private final IntMap<MemoryWindow> unanswered; // the peer was asked, and took it back
     private int offers; // of those that have not ended
@@ -76,8 +76,8 @@ final class Exposures {
         this.mostOffers = mostOffers;
         this.timeoutTicks = timeoutTicks;
         this.changed = channel.lock.newCondition();
-        this.exposed = new IntMap<>(most + mostOffers);
-        this.unanswered = new IntMap<>(most);
+        this.exposed = new IntMap<>(1);
+        this.unanswered = new IntMap<>(1);
     }
 
     /** The peer is known, and how many exposures it can keep track of. */

@@ -35,7 +35,7 @@ final class FrameSender {
     private final BufferList list;
     private final int[] bufferOf; // by slot; or NONE
     private final MemorySegment offer; // what the next one says
-    private Notes notes;
+    private final Notes notes;
     private boolean answerDue; // to a keep-alive
 
     /**
@@ -81,7 +81,7 @@ final class FrameSender {
 
     /** The peer is known, and how many exposures it may have. */
     void open(int peerExposures) {
-        notes = notes.withRoomForAnswers(peerExposures);
+        notes.open(peerExposures);
     }
 
     /** Whether the peer waits for an answer to its keep-alive. */

@@ -23,11 +23,11 @@ final class Inbox {
     private final Credits credits;
     private final Outbox outbox;
     private final Exposures exposures;
-    private final Deque<Message> waiting = new ArrayDeque<>();
+    private final Deque<Message> waiting = new ArrayDeque<>(1);
     private final Condition changed;
-    private final Deque<Message> coming = new ArrayDeque<>(); // large ones that are not written
-    private final Deque<Message> announced = new ArrayDeque<>(); // of those: without an offer
-    private final Deque<Message> spare = new ArrayDeque<>(); // objects for large messages
+    private final Deque<Message> coming = new ArrayDeque<>(1); // large ones that are not written
+    private final Deque<Message> announced = new ArrayDeque<>(1); // of those: without an offer
+    private final Deque<Message> spare = new ArrayDeque<>(1); // objects for large messages
     private int unreleased; // messages in receives
     private int large; // that were announced, and not released
     private long largeBytes; // of those that have memory

@@ -99,6 +99,7 @@ public final class MessageChannel extends PolledConnection<SendCallback> {
                         .withInlineBytes(inline),
                 poller.receives(stride, options.receiveDepth()),
                 stride,
+                options.completions(),
                 Outbox.requestCount(options),
                 PollerClock.ticks(options.values.timeout));
         FrameSender made = null;

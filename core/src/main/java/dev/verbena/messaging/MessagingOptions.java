@@ -234,6 +234,15 @@ public final class MessagingOptions {
                 + Exposures.requests(values.exposures, offers());
     }
 
+    /**
+     * How much a channel's send queue takes of a completion queue. That is twice as deep natively
+     * as it says, for internal signals of silent requests. So the half of all requests is enough
+     * for the case that all of them fail, and all that are not silent must fit.
+     */
+    int completions() {
+        return Math.max(Outbox.requestCount(this), Math.ceilDiv(sendDepth(), 2));
+    }
+
     /** How many offers of memory for large messages a channel makes at a time. */
     int offers() {
         return values.maxMessage <= values.eagerLimit ? 0 : Math.min(values.receives, MOST_OFFERS);

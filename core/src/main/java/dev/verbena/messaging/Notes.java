@@ -16,8 +16,9 @@ final class Notes {
     /** The answer: what was sent before this frame was the last that uses the peer's token. */
     static final byte GIVEN_BACK = 3;
 
-    private final long[] queue; // the kind in the upper half, the token in the lower
-    private final int mostAnswers;
+    private final int mostOwn;
+    private int mostAnswers;
+    private long[] queue = new long[2]; // the kind in the upper half, the token in the lower
     private int answers; // of those: GIVEN_BACK
     private int head;
     private int size;
@@ -31,28 +32,23 @@ final class Notes {
      *     the peer can have exposed, so a peer that asks for more was never given them
      */
     Notes(int own, int answers) {
-        queue = new long[own + answers];
+        mostOwn = own;
         mostAnswers = answers;
     }
 
-    /** A queue with the same notes, and room for answers. */
-    Notes withRoomForAnswers(int most) {
-        Notes larger = new Notes(queue.length - mostAnswers, most);
-        for (int i = 0; i < size; i++) {
-            long note = queue[(head + i) % queue.length];
-            boolean ignored = larger.add((byte) (note >> 32), (int) note);
-        }
-        return larger;
+    /** The peer is known: so many notes there may be on its keys. */
+    void open(int most) {
+        mostAnswers = most;
     }
 
     /** Adds a note; false when there are as many of its kind as may be. */
     boolean add(byte kind, int token) {
-        boolean full =
-                kind == GIVEN_BACK
-                        ? answers == mostAnswers
-                        : size - answers == queue.length - mostAnswers;
+        boolean full = kind == GIVEN_BACK ? answers == mostAnswers : size - answers == mostOwn;
         if (full) {
             return false;
+        }
+        if (size == queue.length) {
+            grow();
         }
         answers += kind == GIVEN_BACK ? 1 : 0;
         queue[(head + size++) % queue.length] = (long) kind << 32 | Integer.toUnsignedLong(token);
@@ -60,6 +56,15 @@ final class Notes {
             urgent++;
         }
         return true;
+    }
+
+    private void grow() {
+        long[] larger = new long[2 * size];
+        for (int i = 0; i < size; i++) {
+            larger[i] = queue[(head + i) % size];
+        }
+        queue = larger;
+        head = 0;
     }
 
     /** Takes back that a token was exposed; false if the peer was notified already. */

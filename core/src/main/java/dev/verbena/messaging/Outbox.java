@@ -83,7 +83,7 @@ final class Outbox {
     private final RequestKind[] kinds; // by slot, as the binds are
     private final int[] binds; // how many had been posted before it
     final LargeSends large;
-    private final Deque<Pending> pending = new ArrayDeque<>();
+    private final Deque<Pending> pending = new ArrayDeque<>(1);
 
     private PeerTokens usable = new PeerTokens(0);
     private int eagerLimit; // longer messages are large

@@ -22,7 +22,7 @@ final class PeerTokens {
 
     PeerTokens(int most) {
         this.most = most;
-        this.usable = new IntMap<>(most);
+        this.usable = new IntMap<>(1);
     }
 
     boolean contains(int token) {

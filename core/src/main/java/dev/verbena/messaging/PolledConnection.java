@@ -70,6 +70,7 @@ abstract sealed class PolledConnection<C> implements AutoCloseable
      * @param limits of the queue pair
      * @param shared where its receives come from; null for receives of its own
      * @param receiveBytes the length of each receive
+     * @param completions how many its send queue needs of a completion queue
      * @param requests how many may be outstanding
      * @param timeoutTicks the deadline of each; 0 for none
      */
@@ -78,6 +79,7 @@ abstract sealed class PolledConnection<C> implements AutoCloseable
             QueuePairLimits limits,
             @Nullable RawReceives shared,
             int receiveBytes,
+            int completions,
             int requests,
             int timeoutTicks) {
         this.poller = poller;
@@ -88,8 +90,8 @@ abstract sealed class PolledConnection<C> implements AutoCloseable
                         this::failedByPeer,
                         () -> poller.execute(this.tearDown));
         this.requests = new RequestRing<>(requests, timeoutTicks);
-        this.completions = limits.initiatorDepth() + (shared == null ? limits.receiveDepth() : 0);
-        this.queue = poller.reserve(completions);
+        this.completions = completions + (shared == null ? limits.receiveDepth() : 0);
+        this.queue = poller.reserve(this.completions);
         RawReceives own = null;
         try {
             RawReceives used = shared;
@@ -109,7 +111,7 @@ abstract sealed class PolledConnection<C> implements AutoCloseable
             if (own != null) {
                 own.close();
             }
-            poller.release(queue, completions);
+            poller.release(queue, this.completions);
             throw t;
         }
     }

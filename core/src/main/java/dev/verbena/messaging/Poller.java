@@ -351,7 +351,7 @@ public final class Poller implements Pollers {
 
     /** Hands out what has come to a queue: no more than it may hold. By the polling thread. */
     int drain(PollerQueue queue) {
-        int most = finished ? 0 : queue.queue().depth();
+        int most = finished ? 0 : 2 * queue.queue().depth(); // of the native queue
         int total = 0;
         int count = 1;
         while (count > 0 && total < most && !queue.broken()) {

@@ -84,6 +84,7 @@ public final class RawConnection extends PolledConnection<RawCallback> {
                 shared,
                 receiveBytes,
                 limits.initiatorDepth(),
+                limits.initiatorDepth(),
                 timeout == null ? 0 : PollerClock.ticks(timeout));
         try {
             start();

@@ -89,7 +89,7 @@ class NotesTest {
                 add(1 + i % 2, i, OWN, 0); // the last one is one too many
             }
             add(Notes.GIVEN_BACK, 7, OWN, 0);
-            notes = notes.withRoomForAnswers(ANSWERS);
+            notes.open(ANSWERS);
             compare();
             for (int i = 0; i <= ANSWERS; i++) {
                 add(Notes.GIVEN_BACK, i, OWN, ANSWERS); // so is this
