@@ -30,7 +30,9 @@ final class FrameSender {
     private final Credits credits;
     private final FrameBuffers buffers;
     private final FrameBuffers inlineBuffers;
-    private final int inlineBuffer;
+    private final int inlineBuffer; // where short frames are composed
+    private final MemoryRegion inlineRegion; // of it
+    private final long inlineAt;
     private final int inline; // frames of up to so many bytes are sent inline
     private final BufferList list;
     private final int[] bufferOf; // by slot; or NONE
@@ -64,15 +66,12 @@ final class FrameSender {
         Arrays.fill(bufferOf, NONE);
         this.inlineBuffers = channel.poller.inlineBuffers();
         this.inlineBuffer = inlineBuffers.take();
+        this.inlineRegion = inlineBuffers.region(inlineBuffer);
+        this.inlineAt = inlineBuffers.offset(inlineBuffer);
         this.offer =
-                inlineBuffers
-                        .region(inlineBuffer)
+                inlineRegion
                         .memory()
-                        .asSlice(
-                                inlineBuffers.offset(inlineBuffer)
-                                        + inlineBuffers.bytes()
-                                        - Frame.OFFER_BYTES,
-                                Frame.OFFER_BYTES);
+                        .asSlice(inlineAt + Poller.MOST_INLINE, Frame.OFFER_BYTES);
     }
 
     Notes notes() {
@@ -127,12 +126,11 @@ final class FrameSender {
         int carried = kind == Frame.LARGE ? 0 : length;
         int noteBytes = kind == Frame.OFFER ? 0 : notes.inNextFrame() * Frame.NOTE_BYTES;
         boolean isInline = Frame.HEADER_BYTES + carried + noteBytes <= inline;
-        FrameBuffers pool = isInline ? inlineBuffers : buffers;
         int buffer = isInline ? inlineBuffer : buffers.take();
         PostResult result = null; // if it throws
         try {
-            MemoryRegion region = pool.region(buffer);
-            long at = pool.offset(buffer);
+            MemoryRegion region = isInline ? inlineRegion : buffers.region(buffer);
+            long at = isInline ? inlineAt : buffers.offset(buffer);
             MemorySegment memory = region.memory();
             Frame.write(memory, at, kind, credits, length, noteBytes / Frame.NOTE_BYTES);
             long end = at + Frame.HEADER_BYTES;
