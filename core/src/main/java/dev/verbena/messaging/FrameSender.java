@@ -69,9 +69,7 @@ final class FrameSender {
         this.inlineRegion = inlineBuffers.region(inlineBuffer);
         this.inlineAt = inlineBuffers.offset(inlineBuffer);
         this.offer =
-                inlineRegion
-                        .memory()
-                        .asSlice(inlineAt + Poller.MOST_INLINE, Frame.OFFER_BYTES);
+                inlineRegion.memory().asSlice(inlineAt + Poller.MOST_INLINE, Frame.OFFER_BYTES);
     }
 
     Notes notes() {

@@ -17,9 +17,9 @@ import java.util.function.Consumer;
  * How a {@link MessageChannel} is made. Start from {@link #DEFAULTS} and change what differs:
  * {@code DEFAULTS.withMaxMessage(65_536).withReceives(32)}.
  *
- * <p>A channel has a buffer of registered memory for each message outstanding. Its receives are
- * those of its {@link Poller}, which all channels with the same {@linkplain #withEagerLimit eager
- * limit} share: 64 at first, and more when more messages come than are polled. Memory for a message
+ * <p>A channel has no buffers of its own. All channels of a {@link Poller} share its buffers for
+ * frames that are being sent; those with the same {@linkplain #withEagerLimit eager limit} share
+ * its receives: 64 at first, and more when more messages come than are polled. Memory for a message
  * above that limit is taken when it comes. The two sides need not agree: the handshake says what
  * each has.
  *
