@@ -42,7 +42,7 @@ final class PollerQueues implements AutoCloseable {
             }
         }
         CompletionQueueOptions options =
-                CompletionQueueOptions.depth(Math.max(DEPTH, completions)).channel(events);
+                CompletionQueueOptions.depth(depthOfNext(completions)).channel(events);
         PollerQueue made =
                 new PollerQueue(
                         adapter.createCompletionQueue(confined ? options.confined() : options));
@@ -53,6 +53,16 @@ final class PollerQueues implements AutoCloseable {
         changed[queues.length] = made;
         queues = changed;
         return made;
+    }
+
+    /** As deep as all others together: ten thousand connections need few, and each is polled. */
+    private int depthOfNext(int completions) {
+        int most = adapter.info().maxCompletionQueueDepth();
+        int all = 0;
+        for (PollerQueue queue : queues) {
+            all += queue.queue().depth();
+        }
+        return Math.max(Math.min(Math.max(DEPTH, all), most), completions);
     }
 
     synchronized void release(PollerQueue queue, int completions) {
