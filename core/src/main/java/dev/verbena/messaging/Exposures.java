@@ -105,13 +105,10 @@ final class Exposures {
             @Nullable ExposureCallback callback,
             @Nullable Object attachment) {
         check(rights, within);
-        channel.lock.lock();
-        try {
+        try (var _ = channel.lock.hold()) {
             return waiting.isEmpty()
                     ? begin(region, offset, length, rights, within, callback, attachment)
                     : null;
-        } finally {
-            channel.lock.unlock();
         }
     }
 
@@ -251,8 +248,7 @@ final class Exposures {
             Duration within,
             int mostWaiting) {
         CompletableFuture<Exposure> future = new CompletableFuture<>();
-        channel.lock.lock();
-        try {
+        try (var _ = channel.lock.hold()) {
             Exposure exposure = tryExpose(region, offset, length, rights, within, null, null);
             if (exposure != null) {
                 future.complete(exposure);
@@ -274,19 +270,14 @@ final class Exposures {
                                 });
                 waiting.add(new Waiting(region, offset, length, rights, within, future));
             }
-        } finally {
-            channel.lock.unlock();
         }
         return future;
     }
 
     @SuppressWarnings("ReferenceEquality") // it is known by its future
     private void withdraw(CompletableFuture<Exposure> future) {
-        channel.lock.lock();
-        try {
+        try (var _ = channel.lock.hold()) {
             boolean ignored = waiting.removeIf(one -> one.future() == future);
-        } finally {
-            channel.lock.unlock();
         }
     }
 
@@ -339,11 +330,8 @@ final class Exposures {
      */
     boolean cancelOldest(Status status) {
         Waiting oldest;
-        channel.lock.lock();
-        try {
+        try (var _ = channel.lock.hold()) {
             oldest = waiting.peek();
-        } finally {
-            channel.lock.unlock();
         }
         if (oldest == null) {
             return false;
@@ -356,11 +344,8 @@ final class Exposures {
     // ---- revoking
 
     void revoke(Exposure exposure) {
-        channel.lock.lock();
-        try {
+        try (var _ = channel.lock.hold()) {
             revoke(exposure, Status.CANCELLED);
-        } finally {
-            channel.lock.unlock();
         }
     }
 
@@ -393,8 +378,7 @@ final class Exposures {
     /** Revokes it, and waits for the end. */
     void close(Exposure exposure) {
         Poller poller = channel.poller;
-        channel.lock.lock();
-        try {
+        try (var _ = channel.lock.hold()) {
             revoke(exposure, Status.CANCELLED);
             if (poller.isDispatchingHere()) {
                 return;
@@ -412,8 +396,6 @@ final class Exposures {
                     channel.lock.lock();
                 }
             }
-        } finally {
-            channel.lock.unlock();
         }
     }
 
@@ -474,14 +456,11 @@ final class Exposures {
 
     /** A local invalidate has ended well. Without the lock. */
     private void invalidated(Exposure exposure) {
-        channel.lock.lock();
-        try {
+        try (var _ = channel.lock.hold()) {
             var _ = exposed.remove(exposure.token);
             free.push(end(exposure));
             exposure.state = Exposure.State.ENDED;
             serve();
-        } finally {
-            channel.lock.unlock();
         }
         report(exposure, exposure.why, null);
     }
@@ -511,13 +490,10 @@ final class Exposures {
         } catch (Throwable t) {
             channel.failedInProgram("a callback", t);
         }
-        channel.lock.lock();
-        try {
+        try (var _ = channel.lock.hold()) {
             exposure.callback = null;
             exposure.attachment = null;
             reusable.push(exposure);
-        } finally {
-            channel.lock.unlock();
         }
     }
 
@@ -586,25 +562,19 @@ final class Exposures {
 
     /** One that was exposed and has ended now; null when there is none. */
     private @Nullable Exposure endAny() {
-        channel.lock.lock();
-        try {
+        try (var _ = channel.lock.hold()) {
             Exposure exposure = exposed.any();
             if (exposure != null) {
                 exposure.state = Exposure.State.ENDED;
                 changed.signalAll();
             }
             return exposure;
-        } finally {
-            channel.lock.unlock();
         }
     }
 
     private void forget(Exposure exposure) {
-        channel.lock.lock();
-        try {
+        try (var _ = channel.lock.hold()) {
             var _ = exposed.remove(exposure.token);
-        } finally {
-            channel.lock.unlock();
         }
     }
 }

@@ -11,7 +11,6 @@ import java.util.ArrayDeque;
 import java.util.Deque;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.Condition;
-import java.util.concurrent.locks.ReentrantLock;
 
 /**
  * What a {@link MessageChannel} receives: its frames, and the messages that wait for a thread or
@@ -19,7 +18,7 @@ import java.util.concurrent.locks.ReentrantLock;
  */
 final class Inbox {
     private final MessageChannel channel;
-    private final ReentrantLock lock;
+    private final ConnectionLock lock;
     private final Credits credits;
     private final Outbox outbox;
     private final Exposures exposures;
@@ -46,8 +45,7 @@ final class Inbox {
         Message message = null;
         Exposure taken = null;
         boolean toHandler = false;
-        lock.lock();
-        try {
+        try (var _ = lock.hold()) {
             long first = Frame.first(frame.buffer());
             long second = Frame.second(frame.buffer());
             byte kind = Frame.kind(first);
@@ -87,8 +85,6 @@ final class Inbox {
             offerMemory();
             outbox.roomChanged();
             outbox.reportIfDue();
-        } finally {
-            lock.unlock();
         }
         if (taken != null && message != null) {
             answered(taken, message);
@@ -217,8 +213,7 @@ final class Inbox {
     /** A message is not needed any more. From any thread. */
     void release(Message message) {
         channel.poller.checkThread();
-        lock.lock();
-        try {
+        try (var _ = lock.hold()) {
             Message next = message.successor(); // first: there may be no memory for it
             if (!message.drop()) {
                 return; // it was released before
@@ -243,8 +238,6 @@ final class Inbox {
                 offerMemory(); // the next one may have waited for memory
                 outbox.reportIfDue();
             }
-        } finally {
-            lock.unlock();
         }
     }
 

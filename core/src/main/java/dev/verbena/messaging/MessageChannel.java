@@ -200,29 +200,23 @@ public final class MessageChannel extends PolledConnection<SendCallback> {
 
     /** The peer is known: messages may be sent when the connection stands. */
     void agree(Handshake peer) {
-        lock.lock();
-        try {
+        try (var _ = lock.hold()) {
             int eagerMost = Math.min(eagerLimit, peer.eagerLimit());
             int most = Math.min(options.values.maxMessage, peer.maxMessage());
             maxMessage = peer.offers() ? most : Math.min(most, eagerMost);
             credits.open(peer.receives());
             outbox.open(eagerMost, Math.min(options.values.peerExposures, peer.exposures()));
             exposures.open(peer.peerExposures());
-        } finally {
-            lock.unlock();
         }
     }
 
     /** The connection stands: from now on messages are sent, and deadlines looked at. */
     void established() {
-        lock.lock();
-        try {
+        try (var _ = lock.hold()) {
             if (isOpen()) {
                 outbox.established();
                 inbox.offerMemory();
             }
-        } finally {
-            lock.unlock();
         }
     }
 
@@ -635,11 +629,8 @@ public final class MessageChannel extends PolledConnection<SendCallback> {
 
     @Override
     boolean ended(MessagingException why) {
-        lock.lock();
-        try {
+        try (var _ = lock.hold()) {
             inbox.ended();
-        } finally {
-            lock.unlock();
         }
         while (roomWait.cancelOldest(why.status())
                 || exposures.cancelOldest(why.status())
@@ -656,13 +647,10 @@ public final class MessageChannel extends PolledConnection<SendCallback> {
             return false;
         }
         exposures.endAll(why.status());
-        lock.lock();
-        try {
+        try (var _ = lock.hold()) {
             outbox.large.free();
             frames.free();
             inbox.freeComing();
-        } finally {
-            lock.unlock();
         }
         if (receives.isShared()) {
             receives.need(-options.receiveDepth());
@@ -677,12 +665,9 @@ public final class MessageChannel extends PolledConnection<SendCallback> {
         LargeSends.Large one = outbox.large.oldestWaiting();
         while (one != null) {
             callSafely(one.callback, one.attachment, status);
-            lock.lock();
-            try {
+            try (var _ = lock.hold()) {
                 outbox.large.written();
                 one = outbox.large.oldestWaiting();
-            } finally {
-                lock.unlock();
             }
         }
     }
@@ -716,11 +701,8 @@ public final class MessageChannel extends PolledConnection<SendCallback> {
      */
     @CheckReturnValue
     public int credit() {
-        lock.lock();
-        try {
+        try (var _ = lock.hold()) {
             return credits.available();
-        } finally {
-            lock.unlock();
         }
     }
 
@@ -752,8 +734,7 @@ public final class MessageChannel extends PolledConnection<SendCallback> {
 
     void beginClose() {
         reason.closing();
-        lock.lock();
-        try {
+        try (var _ = lock.hold()) {
             if (isOpen() && outbox.large.isWaiting()) {
                 if (!closesLater) {
                     closesLater = true;
@@ -761,8 +742,6 @@ public final class MessageChannel extends PolledConnection<SendCallback> {
                 }
                 return;
             }
-        } finally {
-            lock.unlock();
         }
         disconnect();
     }

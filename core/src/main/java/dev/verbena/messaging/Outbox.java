@@ -196,8 +196,7 @@ final class Outbox {
                 return result;
             }
         }
-        channel.lock.lock();
-        try {
+        try (var _ = channel.lock.hold()) {
             if (!channel.takesRequests()) {
                 return PostResult.NOT_CONNECTED;
             }
@@ -215,8 +214,6 @@ final class Outbox {
             }
             channel.counts.foundNoRoom();
             return PostResult.FULL;
-        } finally {
-            channel.lock.unlock();
         }
     }
 

@@ -288,14 +288,11 @@ abstract sealed class PolledConnection<C> implements AutoCloseable
         C callback = null;
         Object attachment = null;
         try {
-            lock.lock();
-            try {
+            try (var _ = lock.hold()) {
                 callback = requests.callback(slot);
                 attachment = requests.attachment(slot);
                 requests.ended(slot);
                 requestEnded(slot);
-            } finally {
-                lock.unlock();
             }
         } finally { // also if what waited for the slot could not be posted for lack of memory
             callSafely(callback, attachment, Status.SUCCESS);
@@ -327,11 +324,8 @@ abstract sealed class PolledConnection<C> implements AutoCloseable
 
     private void tick(int now) {
         String late;
-        lock.lock();
-        try {
+        try (var _ = lock.hold()) {
             late = reason.isOpen() ? late(now) : null;
-        } finally {
-            lock.unlock();
         }
         if (late != null) {
             fail(Status.IO_TIMEOUT, late, null);
@@ -501,8 +495,7 @@ abstract sealed class PolledConnection<C> implements AutoCloseable
         Object attachment;
         int slot;
         boolean completesFuture;
-        lock.lock(); // a post may have succeeded that is not noted yet
-        try {
+        try (var _ = lock.hold()) { // a post may have succeeded that is not noted yet
             slot = requests.oldest();
             if (slot < 0) {
                 return false;
@@ -513,18 +506,13 @@ abstract sealed class PolledConnection<C> implements AutoCloseable
             if (!completesFuture) {
                 requests.ended(slot);
             }
-        } finally {
-            lock.unlock();
         }
         if (!completesFuture || callback == null) {
             callSafely(callback, attachment, status);
         } else {
             call(callback, attachment, status);
-            lock.lock();
-            try {
+            try (var _ = lock.hold()) {
                 requests.ended(slot);
-            } finally {
-                lock.unlock();
             }
         }
         return true;

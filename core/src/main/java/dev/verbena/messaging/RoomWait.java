@@ -106,13 +106,10 @@ final class RoomWait {
     }
 
     private boolean withdraw(Outbox.Pending mine) {
-        channel.lock.lock();
-        try {
+        try (var _ = channel.lock.hold()) {
             boolean withdrawn = outbox.withdraw(mine.future());
             outbox.roomChanged(); // those behind it may need none
             return withdrawn;
-        } finally {
-            channel.lock.unlock();
         }
     }
 
@@ -123,8 +120,7 @@ final class RoomWait {
             @Nullable BufferList local,
             @Nullable RemoteMemory remote) {
         CompletableFuture<Void> future = new CompletableFuture<>();
-        channel.lock.lock();
-        try {
+        try (var _ = channel.lock.hold()) {
             PostResult result =
                     outbox.submit(
                             kind,
@@ -146,8 +142,6 @@ final class RoomWait {
             } else if (!result.isAccepted()) {
                 future.completeExceptionally(outbox.refusal(result, remote));
             }
-        } finally {
-            channel.lock.unlock();
         }
         return future;
     }
@@ -159,21 +153,15 @@ final class RoomWait {
      */
     boolean cancelOldest(Status status) {
         Outbox.Pending oldest;
-        channel.lock.lock();
-        try {
+        try (var _ = channel.lock.hold()) {
             oldest = outbox.oldestPending();
-        } finally {
-            channel.lock.unlock();
         }
         if (oldest == null) {
             return false;
         }
         oldest.future().completeExceptionally(channel.exception(status));
-        channel.lock.lock();
-        try {
+        try (var _ = channel.lock.hold()) {
             outbox.cancelled(oldest);
-        } finally {
-            channel.lock.unlock();
         }
         return true;
     }
