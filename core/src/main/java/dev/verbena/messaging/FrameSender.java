@@ -30,7 +30,7 @@ final class FrameSender {
     private final Credits credits;
     private final FrameBuffers buffers;
     private final FrameBuffers inlineBuffers;
-    private final int inlineBuffer; // where short frames are composed
+    private int inlineBuffer; // where short frames are composed
     private final MemoryRegion inlineRegion; // of it
     private final long inlineAt;
     private final int inline; // frames of up to so many bytes are sent inline
@@ -124,7 +124,7 @@ final class FrameSender {
         int carried = kind == Frame.LARGE ? 0 : length;
         int noteBytes = kind == Frame.OFFER ? 0 : notes.inNextFrame() * Frame.NOTE_BYTES;
         boolean isInline = Frame.HEADER_BYTES + carried + noteBytes <= inline;
-        int buffer = isInline ? inlineBuffer : buffers.take();
+        int buffer = isInline ? NONE : buffers.take();
         PostResult result = null; // if it throws
         try {
             MemoryRegion region = isInline ? inlineRegion : buffers.region(buffer);
@@ -201,11 +201,15 @@ final class FrameSender {
         }
     }
 
-    /** After the end, once: gives back what it has of the poller's. */
+    /** After the end: gives back what it has of the poller's. A second call does nothing. */
     void free() {
         for (int slot = 0; slot < bufferOf.length; slot++) {
             ended(slot);
         }
-        inlineBuffers.giveBack(inlineBuffer);
+        int buffer = inlineBuffer;
+        inlineBuffer = NONE;
+        if (buffer != NONE) {
+            inlineBuffers.giveBack(buffer);
+        }
     }
 }

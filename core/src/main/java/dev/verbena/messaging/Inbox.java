@@ -222,7 +222,7 @@ final class Inbox {
             RawMessage frame = message.frame();
             if (block != null) {
                 message.block = null;
-                free(block, message.length());
+                free(block);
                 spare.push(next);
             } else if (frame != null) {
                 unreleased--;
@@ -241,10 +241,10 @@ final class Inbox {
         }
     }
 
-    private void free(LargeMemory.Block block, int length) {
-        channel.poller.largeMemory().giveBack(block);
-        largeBytes -= length;
+    private void free(LargeMemory.Block block) {
+        largeBytes -= block.bytes;
         large--;
+        channel.poller.largeMemory().giveBack(block);
     }
 
     /** Posts a receive again. One that is refused would be missing for ever: the channel ends. */
@@ -314,7 +314,7 @@ final class Inbox {
         Message message = coming.poll();
         while (message != null) {
             if (message.block != null) {
-                free(message.block, message.length());
+                free(message.block);
             }
             message = coming.poll();
         }

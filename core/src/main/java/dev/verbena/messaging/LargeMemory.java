@@ -25,6 +25,7 @@ final class LargeMemory implements AutoCloseable {
     static final class Block {
         final MemoryRegion region;
         final int size; // which of the sizes
+        int bytes; // of the message
         private int givenBack; // the tick
 
         Block(MemoryRegion region, int size) {
@@ -64,13 +65,17 @@ final class LargeMemory implements AutoCloseable {
      */
     Block take(int bytes) {
         int size = sizeOf(bytes);
-        synchronized (this) {
-            ArrayDeque<Block> kept = free[size];
-            if (kept != null && !kept.isEmpty()) {
-                return kept.pop();
-            }
+        Block block = kept(size);
+        if (block == null) {
+            block = new Block(domain.allocate(bytesOf(size), Access.LOCAL_WRITE), size);
         }
-        return new Block(domain.allocate(bytesOf(size), Access.LOCAL_WRITE), size);
+        block.bytes = bytes;
+        return block;
+    }
+
+    private synchronized @Nullable Block kept(int size) {
+        ArrayDeque<Block> kept = free[size];
+        return kept == null ? null : kept.poll();
     }
 
     /** Gives memory back that neither the device nor the program uses any more. */
