@@ -282,8 +282,9 @@ public final class RawReceives implements AutoCloseable {
         if (shared != null) {
             PostResult result = post(slot);
             if (!result.isAccepted()) {
-                poller.failAllWith(
-                        this, result.status(), "a shared receive was refused: " + result.reason());
+                String why = "a shared receive was refused: " + result.reason();
+                // Without the lock of a connection, which the caller may hold: others have theirs.
+                poller.execute(() -> poller.failAllWith(this, result.status(), why));
             }
         }
     }

@@ -18,8 +18,13 @@ import dev.verbena.internal.verbs.FakeDevice;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicReference;
 
 /** A provider that refuses a receive of a channel that stands. */
@@ -44,6 +49,49 @@ class RefusedReceiveTest {
                     .extracting(VerbenaException::status)
                     .isEqualTo(Status.INSUFFICIENT_RESOURCES);
             assertThat(two.b.closed()).isDone();
+        }
+    }
+
+    /**
+     * The end of the others takes their locks, one of which a thread may hold that ends this one.
+     */
+    @Test
+    void aReceiveThatIsRefusedEndsTheOtherChannelsWithoutTheLockOfItsOwn() throws Exception {
+        BlockingQueue<Message> kept = new LinkedBlockingQueue<>();
+        CountDownLatch locked = new CountDownLatch(1);
+        CountDownLatch released = new CountDownLatch(1);
+        try (Two two =
+                new Two(
+                        MessagingOptions.DEFAULTS,
+                        null,
+                        (channel, message) -> kept.add(message.retain()))) {
+            two.a.send(OneThread.text("hello"), OneThread.LONG);
+            Message message = kept.poll(30, TimeUnit.SECONDS);
+            Thread holder =
+                    Thread.ofPlatform()
+                            .start(
+                                    () -> {
+                                        try (var _ = two.a.lock.hold()) {
+                                            locked.countDown();
+                                            released.await();
+                                        } catch (InterruptedException e) {
+                                            throw new IllegalStateException(e);
+                                        }
+                                    });
+            locked.await();
+            synchronized (two.device) {
+                two.device.refused = 0;
+                two.device.answer = Errno.ENOMEM; // of the next post
+            }
+            Thread releaser = Thread.ofPlatform().start(message::release);
+            boolean isOver = releaser.join(Duration.ofSeconds(10));
+            released.countDown();
+            holder.join();
+            assertThat(isOver).as("the release waits for nobody").isTrue();
+            assertThat(two.a.closed().get(30, TimeUnit.SECONDS))
+                    .isEqualTo(Status.INSUFFICIENT_RESOURCES);
+            assertThat(two.b.closed().get(30, TimeUnit.SECONDS))
+                    .isEqualTo(Status.INSUFFICIENT_RESOURCES);
         }
     }
 
