@@ -124,7 +124,7 @@ final class Inbox {
         int length = message.length();
         if (message.block == null && largeBytes + length <= channel.options.largeMemory()) {
             try {
-                message.block = channel.poller.largeMemory().take(length);
+                message.block = channel.poller.largeMemory().take(length, channel);
                 largeBytes += length;
             } catch (VerbenaException e) {
                 channel.fail(

@@ -13,6 +13,9 @@ import java.util.ArrayDeque;
  * The registered memory of a {@link Poller} for large messages: blocks of some sizes, which are
  * kept for the next message of that size until nobody has taken them for some seconds. Of several
  * blocks, that which was given back last is taken first. May be used from any thread.
+ *
+ * <p>A block that another channel has used is cleared: a peer that announces a message, and does
+ * not write it, must not make a program send it what other peers have sent.
  */
 final class LargeMemory implements AutoCloseable {
     private static final int KEPT_TICKS = 50;
@@ -26,11 +29,13 @@ final class LargeMemory implements AutoCloseable {
         final MemoryRegion region;
         final int size; // which of the sizes
         int bytes; // of the message
+        private MessageChannel user; // the last one
         private int givenBack; // the tick
 
-        Block(MemoryRegion region, int size) {
+        Block(MemoryRegion region, int size, MessageChannel user) {
             this.region = region;
             this.size = size;
+            this.user = user;
         }
     }
 
@@ -59,15 +64,19 @@ final class LargeMemory implements AutoCloseable {
     }
 
     /**
-     * Takes memory for a message.
+     * Takes memory for a message of a channel.
      *
      * @throws VerbenaException as {@link ProtectionDomain#allocate} does
      */
-    Block take(int bytes) {
+    @SuppressWarnings("ReferenceEquality") // the same channel
+    Block take(int bytes, MessageChannel user) {
         int size = sizeOf(bytes);
         Block block = kept(size);
         if (block == null) {
-            block = new Block(domain.allocate(bytesOf(size), Access.LOCAL_WRITE), size);
+            block = new Block(domain.allocate(bytesOf(size), Access.LOCAL_WRITE), size, user);
+        } else if (block.user != user) {
+            block.user = user;
+            block.region.memory().fill((byte) 0);
         }
         block.bytes = bytes;
         return block;

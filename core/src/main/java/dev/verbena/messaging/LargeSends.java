@@ -33,6 +33,7 @@ final class LargeSends {
         }
     }
 
+    private final MessageChannel channel;
     private final LargeMemory memory; // for copies
     private final int buffers; // of each message, at most
     private final @Nullable Large[] ring;
@@ -43,8 +44,9 @@ final class LargeSends {
     private long written; // the last write was posted
     private long ended;
 
-    LargeSends(int most, int buffers, LargeMemory memory) {
-        this.memory = memory;
+    LargeSends(MessageChannel channel, int most, int buffers) {
+        this.channel = channel;
+        this.memory = channel.poller.largeMemory();
         this.buffers = buffers;
         this.ring = new Large[most];
     }
@@ -62,7 +64,7 @@ final class LargeSends {
             one.from.clear().add(list, 0, length);
             return null;
         }
-        LargeMemory.Block copy = memory.take(length);
+        LargeMemory.Block copy = memory.take(length, channel);
         boolean filled = false;
         try {
             MemorySegment.copy(data, offset, copy.region.memory(), 0, length);

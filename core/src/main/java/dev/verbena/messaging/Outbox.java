@@ -125,7 +125,7 @@ final class Outbox {
         int slots = requestCount(channel.options);
         this.kinds = new RequestKind[slots];
         this.binds = new int[slots];
-        this.large = new LargeSends(most, mostBuffers, poller.largeMemory());
+        this.large = new LargeSends(channel, most, mostBuffers);
     }
 
     /**

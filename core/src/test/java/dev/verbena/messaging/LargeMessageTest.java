@@ -400,6 +400,35 @@ class LargeMessageTest {
         }
     }
 
+    // ---- memory
+
+    @Test
+    void aBlockHasRoomAndNotMuchMore() {
+        for (long bytes = 1; bytes <= 1 << 30; bytes += 1 + bytes / 7) {
+            long size = LargeMemory.bytesOf(LargeMemory.sizeOf((int) bytes));
+            assertThat(size).isBetween(bytes, Math.max(4096 + 1024, bytes + bytes / 4 + 1));
+        }
+        assertThat(LargeMemory.bytesOf(LargeMemory.sizeOf(1 << 30))).isEqualTo(1 << 30);
+    }
+
+    /** A peer that writes nothing must not learn what another one has sent. */
+    @Test
+    void aBlockThatAnotherChannelHasUsedIsCleared() {
+        try (OneThread two = open(LARGE)) {
+            LargeMemory memory = two.poller.largeMemory();
+            LargeMemory.Block block = memory.take(100_000, two.a);
+            block.region.memory().fill((byte) 42);
+            memory.giveBack(block);
+            assertThat(memory.take(99_999, two.a)).isSameAs(block);
+            assertThat(block.region.memory().get(ValueLayout.JAVA_BYTE, 0)).isEqualTo((byte) 42);
+            memory.giveBack(block);
+            assertThat(memory.take(100_000, two.b)).isSameAs(block);
+            MemorySegment zeros = MemorySegment.ofArray(new byte[(int) block.region.bytes()]);
+            assertThat(block.region.memory().mismatch(zeros)).isEqualTo(-1);
+            memory.giveBack(block);
+        }
+    }
+
     // ---- peers that lie
 
     private static void sendFrame(OneThread two, byte kind, int length, long address, int token) {
