@@ -6,14 +6,17 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.verbena.Access;
+import dev.verbena.Adapter;
 import dev.verbena.BufferList;
 import dev.verbena.BufferPool;
 import dev.verbena.BufferPoolOptions;
+import dev.verbena.FakeAdapters;
 import dev.verbena.MemoryRegion;
 import dev.verbena.OpFlags;
 import dev.verbena.PooledBuffer;
 import dev.verbena.RegisteredArena;
 import dev.verbena.Status;
+import dev.verbena.internal.verbs.FakeDevice;
 
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -142,6 +145,34 @@ class LargeMessageTest {
             assertThat(sent).isCompleted();
             assertGot(500, 5000, 3000);
         }
+    }
+
+    /** On a device without memory windows, all messages are sent at once. */
+    @Test
+    void aDeviceWithoutWindowsHasNoLargeMessages() {
+        FakeDevice device = new FakeDevice();
+        device.windows = false;
+        device.carriesBytes = true;
+        try (Adapter adapter = FakeAdapters.open(device);
+                Poller poller = Poller.onThisThread(adapter, IdleStrategy.busySpin())) {
+            MessagingOptions options = LARGE.withMaxMessage(70_000);
+            MessageChannel a = new MessageChannel(poller, options, null);
+            MessageChannel b =
+                    new MessageChannel(
+                            poller,
+                            options,
+                            (channel, message) ->
+                                    got.add(message.data().toArray(ValueLayout.JAVA_BYTE)));
+            Two.connect(a, b);
+            a.trySend(message(70_000)).orThrow();
+            a.trySend(message(10)).orThrow();
+            while (got.size() < 2) {
+                int ignored = poller.poll();
+            }
+            assertGot(70_000, 10);
+            assertThat(a.offersMemory).isFalse();
+        }
+        device.dispose();
     }
 
     /** With notes on keys behind it. */

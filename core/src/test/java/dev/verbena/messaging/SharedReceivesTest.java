@@ -4,6 +4,10 @@ import static dev.verbena.messaging.OneThread.text;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.verbena.Adapter;
+import dev.verbena.FakeAdapters;
+import dev.verbena.internal.verbs.FakeDevice;
+
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
@@ -132,6 +136,43 @@ class SharedReceivesTest {
             sendAll(two.a, "again");
             two.run();
             assertThat(got).hasSize(12 * CREDIT);
+        }
+    }
+
+    /** On a device that cannot share receives, each channel has its own. */
+    @Test
+    void aDeviceWithoutSharedReceivesHasThoseOfEachChannel() {
+        FakeDevice device = new FakeDevice();
+        device.sharedQueues = false;
+        device.carriesBytes = true;
+        try (Adapter adapter = FakeAdapters.open(device)) {
+            Poller poller = Poller.onThisThread(adapter, IdleStrategy.busySpin());
+            MessageChannel a = new MessageChannel(poller, OPTIONS, null);
+            MessageChannel b = new MessageChannel(poller, OPTIONS, handler);
+            Two.connect(a, b);
+            assertThat(b.receives.isShared()).isFalse();
+            assertThat(b.receives.count()).isEqualTo(CREDIT + Credits.RESERVE);
+            keeps = true;
+            for (int i = 0; i < 2; i++) {
+                sendAll(a, "message ");
+                poll(poller);
+            }
+            assertThat(got).hasSize(CREDIT);
+            keeps = false;
+            kept.subList(1, CREDIT).forEach(Message::release);
+            poll(poller);
+            assertThat(got).hasSize(2 * CREDIT);
+            poller.close();
+            assertThat(text(kept.getFirst())).isEqualTo("message 0");
+            kept.forEach(Message::release);
+        }
+        assertThat(device.objects()).isZero();
+        device.dispose();
+    }
+
+    private static void poll(Poller poller) {
+        for (int quiet = 0; quiet < 3; ) {
+            quiet = poller.poll() == 0 ? quiet + 1 : 0;
         }
     }
 
