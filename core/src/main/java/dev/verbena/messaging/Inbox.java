@@ -56,6 +56,7 @@ final class Inbox {
             }
             if (wrong != null) {
                 channel.fail(Status.INTERNAL_ERROR, "the peer " + wrong, null);
+                repost(frame.slot()); // others may share it
                 return;
             }
             outbox.heard(kind == Frame.KEEP_ALIVE);
@@ -164,8 +165,10 @@ final class Inbox {
             return "sent a message of %,d bytes, which is longer than the %,d that both ends take"
                     .formatted(Frame.length(second), channel.maxMessage());
         }
-        if (kind == Frame.LARGE && !mayAnnounce()) {
-            return "announced a large message without a credit for it";
+        if ((kind == Frame.LARGE && !channel.offersMemory)
+                || ((kind == Frame.MESSAGE || kind == Frame.LARGE)
+                        && unreleased + large >= channel.options.values.receives)) {
+            return "sent or announced a message without a credit for it";
         }
         if (kind == Frame.OFFER
                 && !outbox.large.offered(
@@ -175,10 +178,6 @@ final class Inbox {
         return kind == Frame.WRITTEN && !frame.hasInvalidated()
                 ? "wrote a large message, and kept the memory"
                 : null;
-    }
-
-    private boolean mayAnnounce() {
-        return channel.offersMemory && unreleased + large < channel.options.values.receives;
     }
 
     private static String wrongToken(int token) {

@@ -143,6 +143,11 @@ final class LargeSends {
         written++;
     }
 
+    /** How many messages have no request outstanding, or not their last one. */
+    int waiting() {
+        return (int) (acknowledged - written);
+    }
+
     /** Whether a message was announced, and its last write not posted. */
     boolean isWaiting() {
         return written != announced;

@@ -203,7 +203,7 @@ public final class MessageChannel extends PolledConnection<SendCallback> {
         try (var _ = lock.hold()) {
             int eagerMost = Math.min(eagerLimit, peer.eagerLimit());
             int most = Math.min(options.values.maxMessage, peer.maxMessage());
-            maxMessage = peer.offers() ? most : Math.min(most, eagerMost);
+            maxMessage = offersMemory && peer.offers() ? most : Math.min(most, eagerMost);
             credits.open(peer.receives());
             outbox.open(eagerMost, Math.min(options.values.peerExposures, peer.exposures()));
             exposures.open(peer.peerExposures());
@@ -733,8 +733,8 @@ public final class MessageChannel extends PolledConnection<SendCallback> {
     }
 
     void beginClose() {
-        reason.closing();
         try (var _ = lock.hold()) {
+            reason.closing();
             if (isOpen() && outbox.large.isWaiting()) {
                 if (!closesLater) {
                     closesLater = true;

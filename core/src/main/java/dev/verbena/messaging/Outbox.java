@@ -87,7 +87,7 @@ final class Outbox {
 
     private PeerTokens usable = new PeerTokens(0);
     private int eagerLimit; // longer messages are large
-    private int outstanding; // requests of the user; a large message is one until its end
+    private int outstanding; // requests of the user, and parts of large messages
     private int controlsOutstanding;
     private boolean established;
     private boolean heard; // since the last tick
@@ -145,7 +145,7 @@ final class Outbox {
     // ---- requests
 
     private boolean hasRoom(RequestKind kind, long length, @Nullable BufferList local) {
-        if (!established || outstanding == most) {
+        if (!established || outstanding + large.waiting() >= most) {
             return false;
         }
         if (!kind.message) {
@@ -417,7 +417,7 @@ final class Outbox {
         }
         if (result.isAccepted()) {
             large.announced(length, copy, callback, attachment);
-            outstanding++; // until the last part has ended
+            outstanding++;
             posted(slot, RequestKind.ANNOUNCEMENT, null, null);
         }
         return result;
@@ -429,8 +429,8 @@ final class Outbox {
         while (one != null && channel.sendsFrames()) {
             int bytes = Math.min(partBytes, one.length - one.written);
             boolean last = bytes == one.length - one.written;
-            if (!last && outstanding == most) { // the last part has the place of its message
-                return;
+            if (outstanding == most) {
+                return; // those that are outstanding end, whatever the peer does
             }
             int slot = requests.next();
             long to = one.address + one.written;
@@ -447,6 +447,7 @@ final class Outbox {
                 posted(slot, RequestKind.PART, null, null);
             } else if (frames.post(slot, Frame.WRITTEN, 0, NOTHING, 0, null, one.token, true, false)
                     .isAccepted()) {
+                outstanding++;
                 posted(slot, RequestKind.LAST_PART, one.callback, one.attachment);
                 large.written();
                 one = large.toWrite();
@@ -466,7 +467,10 @@ final class Outbox {
                 controlsOutstanding--;
                 reportIfDue();
             }
-            case ANNOUNCEMENT -> large.acknowledged();
+            case ANNOUNCEMENT -> {
+                outstanding--;
+                large.acknowledged();
+            }
             case LAST_PART -> {
                 outstanding--;
                 large.ended();

@@ -13,6 +13,7 @@ import dev.verbena.SharedReceiveQueue;
 import dev.verbena.Status;
 import dev.verbena.VerbenaException;
 import dev.verbena.internal.util.Arguments;
+import dev.verbena.internal.util.Log;
 
 import org.jspecify.annotations.Nullable;
 
@@ -56,6 +57,7 @@ public final class RawReceives implements AutoCloseable {
     private int needed; // by all connections; guarded by the monitor
     private int quietTicks;
     private boolean closed;
+    private volatile boolean broken;
     private int heldAtClose; // messages that the program has still
 
     private RawReceives(
@@ -80,12 +82,9 @@ public final class RawReceives implements AutoCloseable {
             made = share ? poller.domain().createSharedReceiveQueue(most, 1, this::broke) : null;
             add(first);
         } catch (Throwable t) {
-            Arrays.fill(buffers, null); // out of memory, most likely: a close needs some
-            Arrays.fill(messages, null);
             if (made != null) {
                 made.close();
             }
-            regions.forEach(MemoryRegion::close);
             throw t;
         }
         this.shared = made;
@@ -93,15 +92,22 @@ public final class RawReceives implements AutoCloseable {
 
     /** Adds receives with memory. */
     private void add(int more) {
-        MemoryRegion region = poller.domain().allocate((long) more * bytes, Access.LOCAL_WRITE);
-        regions.push(region);
         int before = count;
-        for (int i = 0; i < more; i++) {
-            int slot = before + i;
-            long at = (long) i * bytes;
-            MemorySegment memory = region.memory().asSlice(at, bytes);
-            buffers[slot] = new BufferList(1).add(region, at, bytes);
-            messages[slot] = new RawMessage(this, slot, memory, forMessages);
+        MemoryRegion region = poller.domain().allocate((long) more * bytes, Access.LOCAL_WRITE);
+        try {
+            for (int i = 0; i < more; i++) {
+                int slot = before + i;
+                long at = (long) i * bytes;
+                MemorySegment memory = region.memory().asSlice(at, bytes);
+                buffers[slot] = new BufferList(1).add(region, at, bytes);
+                messages[slot] = new RawMessage(this, slot, memory, forMessages);
+            }
+            regions.push(region);
+        } catch (Throwable t) {
+            Arrays.fill(buffers, before, before + more, null); // out of memory, most likely:
+            Arrays.fill(messages, before, before + more, null); // a close needs some
+            region.close();
+            throw t;
         }
         count = before + more;
         keeps = before + more;
@@ -199,7 +205,7 @@ public final class RawReceives implements AutoCloseable {
 
     /** Whether a channel may use it that needs receives of this length, and so many. */
     boolean fits(int length, int depth) {
-        return length == bytes && depth <= least;
+        return length == bytes && depth <= least && !broken;
     }
 
     PostResult post(int slot) {
@@ -214,6 +220,11 @@ public final class RawReceives implements AutoCloseable {
     }
 
     // ---- growing and shrinking, where they are of message channels
+
+    /** How many receives are posted; of a pool. */
+    int outstanding() {
+        return shared == null ? 0 : shared.outstanding();
+    }
 
     /** A channel needs so many more receives, or fewer. */
     synchronized void need(int more) {
@@ -230,8 +241,12 @@ public final class RawReceives implements AutoCloseable {
                 if (keeps < before) {
                     keeps = before;
                 } else if (more > 0) {
-                    add(more);
-                    parked.set(before, count);
+                    try {
+                        add(more);
+                        parked.set(before, count);
+                    } catch (VerbenaException e) { // the pool goes on with what it has
+                        Log.warn("The receives of %s could not grow".formatted(poller), e);
+                    }
                 }
             }
             for (int slot = next(0); slot >= 0; slot = next(slot + 1)) {
@@ -248,9 +263,11 @@ public final class RawReceives implements AutoCloseable {
         return slot;
     }
 
-    /** At a tick, by the polling thread: half of the receives may go after a quiet time. */
+    /** At a tick, by the polling thread: grows if most are held, or shrinks after a quiet time. */
     void tick() {
-        if (count > least && ++quietTicks > QUIET_TICKS) {
+        if (shared != null && forMessages && outstanding() < keeps / 4) {
+            busy();
+        } else if (count > least && ++quietTicks > QUIET_TICKS) {
             synchronized (this) {
                 keeps = regions.stream().skip(1).mapToInt(one -> (int) (one.bytes() / bytes)).sum();
             }
@@ -303,6 +320,7 @@ public final class RawReceives implements AutoCloseable {
 
     /** By a callback thread: the shared queue or its device has failed. */
     private void broke(Status status) {
+        broken = true;
         poller.failAllWith(this, status, "the shared receive queue has failed");
     }
 
@@ -339,10 +357,11 @@ public final class RawReceives implements AutoCloseable {
                 heldAtClose++; // by this loop
             }
             for (int i = 0; forMessages && i < count; i++) {
-                if (messages[i].outlives()) {
-                    synchronized (this) {
-                        heldAtClose++;
-                    }
+                synchronized (this) {
+                    heldAtClose++; // first: it may be released as soon as it is known to outlive
+                }
+                if (!messages[i].outlives()) {
+                    released();
                 }
             }
             released();

@@ -248,6 +248,36 @@ class LargeMessageTest {
         kept.forEach(Message::release); // a second time does nothing
     }
 
+    /** All places are those of messages that take several requests each. */
+    @Test
+    void manyMessagesOfSeveralPartsArrive() {
+        try (OneThread two = open(LARGE)) {
+            List<CompletableFuture<Void>> sent = new ArrayList<>();
+            for (int i = 0; i < 6; i++) {
+                sent.add(two.a.sendAsync(message(2_000_000 + i)));
+            }
+            two.run();
+            assertThat(got).hasSize(6);
+            assertThat(sent).allMatch(CompletableFuture::isDone);
+        }
+    }
+
+    /** A side whose receives are as long as its messages offers no memory, and takes none. */
+    @Test
+    void sidesWithUnequalLimitsUseTheLower() {
+        try (OneThread two = open(LARGE);
+                MessageChannel a = new MessageChannel(two.poller, LARGE, null);
+                MessageChannel b =
+                        new MessageChannel(
+                                two.pollerOfB,
+                                LARGE.withEagerLimit(70_000).withMaxMessage(70_000),
+                                null)) {
+            Two.connect(a, b);
+            assertThat(a.maxMessage()).isEqualTo(EAGER);
+            assertThat(b.maxMessage()).isEqualTo(EAGER);
+        }
+    }
+
     // ---- limits
 
     /** The credit is the same as for other messages. */
@@ -486,6 +516,23 @@ class LargeMessageTest {
             }
             sendFrame(two, Frame.LARGE, 100_000, 0, 0);
             assertThat(two.a.closeReason()).hasMessageContaining("without a credit");
+        }
+    }
+
+    /** It would take the receives of others, whose messages are kept. */
+    @Test
+    void whoSendsMoreThanItHasCreditForLosesItsChannel() {
+        try (OneThread two = open(LARGE)) {
+            two.keeps = true;
+            for (int i = 0; i < 4; i++) {
+                sendFrame(two, Frame.MESSAGE, 0, 0, 0);
+                assertThat(two.a.isOpen()).isTrue();
+            }
+            int posted = two.a.receives.count() - 4;
+            sendFrame(two, Frame.MESSAGE, 0, 0, 0);
+            assertThat(two.a.closeReason()).hasMessageContaining("without a credit");
+            assertThat(two.a.receives.outstanding()).as("its receive is back").isEqualTo(posted);
+            two.kept.forEach(Message::release);
         }
     }
 

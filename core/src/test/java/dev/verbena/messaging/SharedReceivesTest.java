@@ -139,6 +139,22 @@ class SharedReceivesTest {
         }
     }
 
+    /** Then no poll finds a full batch. */
+    @Test
+    void thePoolGrowsWhenMessagesAreKept() {
+        try (OneThread two = new OneThread(OPTIONS, handler)) {
+            MessageChannel other = connected(two);
+            keeps = true;
+            sendAll(two.a, "kept");
+            two.run();
+            sendAll(other, "");
+            two.run();
+            two.pass(Duration.ofSeconds(1));
+            assertThat(got).hasSize(2 * CREDIT);
+            kept.forEach(Message::release);
+        }
+    }
+
     /** On a device that cannot share receives, each channel has its own. */
     @Test
     void aDeviceWithoutSharedReceivesHasThoseOfEachChannel() {
