@@ -117,8 +117,7 @@ final class CallTable {
             Function<? super Message, ? extends T> decoder) {
         Outstanding<T> call = new Outstanding<>(decoder, timeout);
         MemorySegment message = message(REQUEST, 0, request);
-        channel.lock.lock();
-        try {
+        try (var _ = channel.lock.hold()) {
             if (!channel.takesRequests()) {
                 call.completeExceptionally(channel.exception(Status.CONNECTION_INVALID));
                 return call;
@@ -137,8 +136,6 @@ final class CallTable {
             call.id = next++;
             writeHeader(message, REQUEST, call.id);
             outstanding.put(call.id, call); // before it is sent: the answer may come at once
-        } finally {
-            channel.lock.unlock();
         }
         try {
             var _ =
@@ -161,11 +158,8 @@ final class CallTable {
     }
 
     private @Nullable Outstanding<?> take(int id) {
-        channel.lock.lock();
-        try {
+        try (var _ = channel.lock.hold()) {
             return outstanding.remove(id);
-        } finally {
-            channel.lock.unlock();
         }
     }
 
@@ -195,11 +189,8 @@ final class CallTable {
      */
     boolean cancelAny(Status status) {
         Outstanding<?> call;
-        channel.lock.lock();
-        try {
+        try (var _ = channel.lock.hold()) {
             call = outstanding.any();
-        } finally {
-            channel.lock.unlock();
         }
         if (call != null) {
             fail(call, channel.exception(status));

@@ -130,10 +130,7 @@ final class Exposures {
         if (window == null) {
             return null;
         }
-        Exposure exposure = callback == null ? null : reusable.poll();
-        if (exposure == null) {
-            exposure = new Exposure(channel, callback != null);
-        }
+        Exposure exposure = callback == null ? new Exposure(channel, false) : reusable();
         exposure.begin(window, callback, attachment, PollerClock.ticks(within));
         boolean isNew = exposed.get(exposure.token) == null;
         if (!isNew || !channel.outbox.note(Notes.EXPOSED, exposure.token)) {
@@ -153,15 +150,18 @@ final class Exposures {
         if (window == null) {
             return null;
         }
-        Exposure exposure = reusable.poll();
-        if (exposure == null) {
-            exposure = new Exposure(channel, true);
-        }
+        Exposure exposure = reusable();
         exposure.begin(window, null, null, 0);
         exposure.offeredFor = message;
         offers++;
         exposed.put(exposure.token, exposure);
         return exposure;
+    }
+
+    /** An exposure that is used again after its end. */
+    private Exposure reusable() {
+        Exposure exposure = reusable.poll();
+        return exposure == null ? new Exposure(channel, true) : exposure;
     }
 
     private void check(OpFlags rights, Duration within) {

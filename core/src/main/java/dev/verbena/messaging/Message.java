@@ -60,11 +60,8 @@ public final class Message implements AutoCloseable {
     boolean outlives() {
         MessageChannel of = channel;
         if (of != null) {
-            of.lock.lock();
-            try {
+            try (var _ = of.lock.hold()) {
                 outlives = held;
-            } finally {
-                of.lock.unlock();
             }
         }
         return outlives;

@@ -262,6 +262,8 @@ public final class MessageChannel extends PolledConnection<SendCallback> {
      * @param attachment what the callback gets
      * @return as {@link #trySend(MemorySegment)}
      * @throws IllegalArgumentException if the message is longer than {@link #maxMessage}
+     * @throws VerbenaException INSUFFICIENT_RESOURCES when there is no registered memory for the
+     *     copy of a message above the eager limit
      */
     @CheckReturnValue
     public Status trySend(
@@ -283,7 +285,7 @@ public final class MessageChannel extends PolledConnection<SendCallback> {
      * ({@link PooledBuffer#buffers}), of a {@link dev.verbena.RegisteredArena}, or of regions.
      *
      * @param buffers the message, in up to 6 buffers of the {@linkplain Poller#domain poller's
-     *     domain}, which must not change until it has ended. The list may be used anew at once
+     *     domain}, which must not change until it has ended. The list may be reused at once
      * @param callback called when it has ended, if it was accepted: from then on, the memory is the
      *     caller's again; null for none
      * @param attachment what the callback gets

@@ -171,7 +171,8 @@ public final class MessagingOptions {
     /**
      * Changes the deadline of each message, write and read, from its post: one that has not ended
      * then closes the channel with IO_TIMEOUT, as reliable connections cannot take a single message
-     * back. Looked at every 100 ms: it may come 0.3 s late.
+     * back. Looked at every 100 ms: it may come 0.3 s late. The deadline of a message above the
+     * eager limit begins when the peer has offered memory for it.
      *
      * @param within longer than zero
      * @return a changed copy of these options

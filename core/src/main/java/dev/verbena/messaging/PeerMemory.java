@@ -52,7 +52,7 @@ public final class PeerMemory {
      * does not notice. Nothing is copied, and nothing allocated.
      *
      * @param local what is written: registered memory of the poller's domain, which must not change
-     *     until it has ended. The list may be used anew at once
+     *     until it has ended. The list may be reused at once
      * @param remote where to: from the peer's message
      * @param offset where in it
      * @param callback called when it has ended, if it was accepted; null for none
@@ -105,7 +105,7 @@ public final class PeerMemory {
      * @param remote where from: from the peer's message
      * @param offset where in it
      * @param local where to: registered memory of the poller's domain with LOCAL_WRITE, which is
-     *     the device's until it has ended. The list may be used anew at once
+     *     the device's until it has ended. The list may be reused at once
      * @param callback called when the bytes are here, if it was accepted; null for none
      * @param attachment what the callback gets
      * @return as {@link #tryWrite}

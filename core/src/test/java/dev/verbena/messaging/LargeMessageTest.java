@@ -115,7 +115,7 @@ class LargeMessageTest {
             list.add(region, 0, first).add(region, first, 1);
             list.add(region, first + 1, length - first - 1);
             assertThat(two.a.trySend(list, two.logged(), "sent")).isEqualTo(Status.SUCCESS);
-            list.clear(); // it may be used anew at once
+            list.clear(); // it may be reused at once
             two.run();
             assertGot(length);
             assertThat(two.log).containsExactly("sent SUCCESS");
