@@ -21,6 +21,7 @@ import org.jspecify.annotations.Nullable;
 import java.lang.foreign.MemorySegment;
 import java.net.InetSocketAddress;
 import java.time.Duration;
+import java.util.Objects;
 import java.util.concurrent.CompletableFuture;
 import java.util.function.Consumer;
 import java.util.function.Function;
@@ -181,6 +182,98 @@ public final class MessageChannel extends PolledConnection<SendCallback> {
         }
         channel.established();
         return channel;
+    }
+
+    /**
+     * Connects to a {@link MessageServer}, and returns at once.
+     *
+     * @param pollers what polls for the channel, which belongs to {@link Pollers#next}
+     * @param server the address that the server listens on
+     * @param options how the channel is made; {@link MessagingOptions#withConnection} has the
+     *     deadline
+     * @param handler receives its messages, the first ones perhaps before the future is completed;
+     *     null for {@link #receive}
+     * @return a future of the channel, which is completed by the polling thread, and fails as
+     *     {@link #connect} does. Cancelling it aborts the attempt
+     */
+    @CheckReturnValue
+    public static CompletableFuture<MessageChannel> connectAsync(
+            Pollers pollers,
+            InetSocketAddress server,
+            MessagingOptions options,
+            @Nullable MessageHandler handler) {
+        Arguments.notNull(pollers, "pollers");
+        Arguments.notNull(server, "server");
+        Arguments.notNull(options, "options").checkFits(pollers.adapter());
+        CompletableFuture<MessageChannel> future = new CompletableFuture<>();
+        Poller poller = pollers.next();
+        ConnectAttempt attempt =
+                new ConnectAttempt(
+                        poller,
+                        server,
+                        options,
+                        handler,
+                        (channel, thrown) -> complete(future, channel, thrown));
+        var _ = future.whenComplete((channel, thrown) -> attempt.cancel()); // if it is cancelled
+        poller.execute(attempt::start);
+        return future;
+    }
+
+    /**
+     * Accepts a peer's request as a channel, on a poller that the program chooses, and returns at
+     * once. {@link MessageServer} chooses pollers itself, and limits the number of channels.
+     *
+     * @param poller polls for the channel
+     * @param request of a peer that connects a channel, from {@link dev.verbena.Adapter#listen}. It
+     *     is answered in any case: a peer that is no channel is refused
+     * @param options how the channel is made
+     * @param handler receives its messages, the first ones perhaps before the future is completed;
+     *     null for {@link #receive}
+     * @return a future of the channel, which is completed by the polling thread; or why the peer
+     *     was refused, or gave up. If it is cancelled, the channel is closed once it stands
+     */
+    @CheckReturnValue
+    public static CompletableFuture<MessageChannel> acceptAsync(
+            Poller poller,
+            Connector request,
+            MessagingOptions options,
+            @Nullable MessageHandler handler) {
+        Arguments.notNull(poller, "poller");
+        Arguments.notNull(request, "request");
+        Arguments.notNull(options, "options").checkFits(poller.adapter());
+        CompletableFuture<MessageChannel> future = new CompletableFuture<>();
+        new AcceptAttempt(
+                        poller,
+                        request,
+                        options,
+                        handler,
+                        new AcceptAttempt.Listener() {
+                            @Override
+                            public void made(MessageChannel channel) {}
+
+                            @Override
+                            public void opened(MessageChannel channel) {
+                                complete(future, channel, null);
+                            }
+
+                            @Override
+                            public void failed(Throwable thrown) {
+                                future.completeExceptionally(thrown);
+                            }
+                        })
+                .start();
+        return future;
+    }
+
+    private static void complete(
+            CompletableFuture<MessageChannel> future,
+            @Nullable MessageChannel channel,
+            @Nullable Throwable thrown) {
+        if (channel == null) {
+            future.completeExceptionally(Objects.requireNonNull(thrown));
+        } else if (!future.complete(channel)) {
+            channel.beginClose(); // it was cancelled
+        }
     }
 
     /** What the peer learns of this side. */
@@ -386,6 +479,17 @@ public final class MessageChannel extends PolledConnection<SendCallback> {
             throw new IllegalStateException(this + " cannot call: its handler is no Calls");
         }
         return calls;
+    }
+
+    /**
+     * Has something run each time there is room for a message again that {@link #trySend} refused
+     * with NO_MORE_ENTRIES. To be set before the first send.
+     *
+     * @param callback runs on the polling thread, once for any number of refusals, and must not
+     *     block. A send may be refused again all the same
+     */
+    public void onRoom(Runnable callback) {
+        outbox.onRoom(new Tasks.Task(Arguments.notNull(callback, "callback"), false));
     }
 
     // ---- the memory of this side
@@ -732,6 +836,16 @@ public final class MessageChannel extends PolledConnection<SendCallback> {
     public void close() {
         beginClose();
         awaitClosed();
+    }
+
+    /**
+     * Closes the channel as {@link #close} does, and returns at once.
+     *
+     * @return {@link #closed}
+     */
+    public CompletableFuture<Status> closeAsync() {
+        beginClose();
+        return closed();
     }
 
     void beginClose() {

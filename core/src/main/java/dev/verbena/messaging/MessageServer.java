@@ -115,82 +115,41 @@ public final class MessageServer implements AutoCloseable {
             Refusal.forNow(refusal).reject(connector);
             return;
         }
-        Poller poller;
+        AcceptAttempt attempt;
         synchronized (channels) { // other threads of the listener count this one
-            poller = pollers.next();
-            poller.accepting.incrementAndGet();
+            attempt = new AcceptAttempt(pollers.next(), connector, options, handler, new Place());
         }
         try {
-            poller.execute(() -> accept(connector, poller));
+            attempt.start();
         } catch (Throwable t) {
-            poller.accepting.decrementAndGet();
             count.decrementAndGet();
             throw t; // the listener refuses the peer
         }
     }
 
-    /** By the polling thread: queues of a poller may be confined to it. */
-    private void accept(Connector connector, Poller poller) {
-        MessageChannel channel = null;
-        try {
-            Handshake peer;
-            MessageChannel made;
-            try {
-                peer = Handshake.read(connector.connectionData().privateData());
-                made = new MessageChannel(poller, options, handler);
-            } finally {
-                poller.accepting.decrementAndGet(); // from now on, the channel itself counts
-            }
-            channel = made;
-            var _ = made.closed().whenComplete((status, thrown) -> ended(made));
-            channels.add(made);
+    /** What a channel takes of the limit, until it ends or does not come about. */
+    private final class Place implements AcceptAttempt.Listener {
+        private boolean taken; // whether its channel's end gives it back
+
+        @Override
+        public void made(MessageChannel channel) {
+            var _ = channel.closed().whenComplete((status, thrown) -> ended(channel));
+            taken = channels.add(channel);
             if (stopping) { // close() may have been too early to see the channel
                 throw new MessagingException(Status.CONNECTION_REFUSED, STOPS);
             }
-            made.agree(peer); // before the peer may send
-            made.open(connector);
-            var _ =
-                    connector
-                            .acceptAsync(made.pair, made.connectionOptions())
-                            .whenComplete((nothing, thrown) -> accepted(made, thrown));
-        } catch (Throwable t) {
-            if (channel == null
-                    || !channels.contains(channel)) { // else its end gives back the place
+        }
+
+        @Override
+        public void opened(MessageChannel channel) {
+            channel.opened(opened);
+        }
+
+        @Override
+        public void failed(Throwable thrown) {
+            if (!taken) {
                 count.decrementAndGet();
             }
-            if (channel != null) {
-                channel.abandon();
-            }
-            refuse(connector, t);
-        }
-    }
-
-    /** The peer, or this side's log, learns why: memory and the like are not the peer's concern. */
-    private void refuse(Connector connector, Throwable thrown) {
-        if (thrown instanceof MessagingException e) {
-            new Refusal(e.status(), String.valueOf(e.getMessage())).reject(connector);
-            return;
-        }
-        Log.error("%s could not create a channel, and refused the peer".formatted(this), thrown);
-        String status =
-                thrown instanceof VerbenaException e ? " (%s)".formatted(e.status().name()) : "";
-        Refusal.forNow("the server cannot create a channel" + status + "; its log says why")
-                .reject(connector);
-    }
-
-    private void accepted(MessageChannel channel, @Nullable Throwable thrown) {
-        try {
-            if (thrown == null) {
-                channel.poller.execute(
-                        () -> {
-                            channel.established(); // what waits is posted: by the polling thread
-                            channel.opened(opened);
-                        });
-            } else {
-                channel.abandon();
-            }
-        } catch (Throwable t) {
-            channel.fail(Status.INTERNAL_ERROR, "it could not be opened", t);
         }
     }
 

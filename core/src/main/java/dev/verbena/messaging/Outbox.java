@@ -96,6 +96,9 @@ final class Outbox {
     private int askedAt; // the tick
     private int futuresPending;
     private int readsOutstanding;
+    private long refusedBytes = -1; // how long a message was that found no room; -1 for none
+    private boolean refusedCopied; // whether it would have been copied
+    private Tasks.@Nullable Task whenRoom; // there is room again
 
     /**
      * Creates an outbox for a channel that already has its queue pair.
@@ -144,7 +147,7 @@ final class Outbox {
 
     // ---- requests
 
-    private boolean hasRoom(RequestKind kind, long length, @Nullable BufferList local) {
+    private boolean hasRoom(RequestKind kind, long length, boolean copied) {
         if (!established || outstanding + large.waiting() >= most) {
             return false;
         }
@@ -160,7 +163,7 @@ final class Outbox {
         if (length <= eagerLimit) {
             return !large.isWaiting(); // or it would arrive before
         }
-        return local != null || large.copied() + length <= channel.options.largeMemory();
+        return !copied || large.copied() + length <= channel.options.largeMemory();
     }
 
     /**
@@ -200,7 +203,7 @@ final class Outbox {
             if (!channel.takesRequests()) {
                 return PostResult.NOT_CONNECTED;
             }
-            if (pending.isEmpty() && hasRoom(kind, bytes, local)) {
+            if (pending.isEmpty() && hasRoom(kind, bytes, local == null)) {
                 return post(
                         kind,
                         data,
@@ -213,6 +216,8 @@ final class Outbox {
                         attachment);
             }
             channel.counts.foundNoRoom();
+            refusedBytes = bytes;
+            refusedCopied = local == null;
             return PostResult.FULL;
         }
     }
@@ -247,12 +252,30 @@ final class Outbox {
         return pending.removeIf(one -> one.future() == waiting);
     }
 
+    /** Runs a task when there is room again for a message that was refused. */
+    void onRoom(Tasks.Task task) {
+        try (var _ = channel.lock.hold()) {
+            whenRoom = task;
+        }
+    }
+
     /** There may be room: for those that wait. */
     void roomChanged() {
         writeOffered();
+        postPending();
+        if (refusedBytes >= 0
+                && whenRoom != null
+                && pending.isEmpty()
+                && hasRoom(RequestKind.SEND, refusedBytes, refusedCopied)) {
+            refusedBytes = -1;
+            poller.execute(whenRoom);
+        }
+    }
+
+    private void postPending() {
         while (!pending.isEmpty() && channel.takesRequests()) {
             Pending first = pending.element();
-            if (!hasRoom(first.kind(), first.bytes(), first.local())) {
+            if (!hasRoom(first.kind(), first.bytes(), first.local() == null)) {
                 return;
             }
             CompletableFuture<Void> future = first.future();

@@ -17,6 +17,7 @@ import org.jspecify.annotations.Nullable;
 
 import java.net.InetSocketAddress;
 import java.util.Objects;
+import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
@@ -235,8 +236,15 @@ abstract sealed class PolledConnection<C> implements AutoCloseable
         return connectionData;
     }
 
-    final @Nullable Connector peerConnector() {
-        return connector;
+    /**
+     * Its connector, for its addresses and for {@link Connector#awaitClosed}. The connection closes
+     * it.
+     *
+     * @return empty before it connects or is accepted
+     */
+    @CheckReturnValue
+    public final Optional<Connector> connector() {
+        return Optional.ofNullable(connector);
     }
 
     // ---- by the polling thread

@@ -59,11 +59,13 @@ public final class Poller implements Pollers {
 
     private final Adapter adapter;
     private final ProtectionDomain domain;
+    private final @Nullable ProtectionDomain ownDomain; // to be closed
     private final CompletionChannel events;
     private final IdleStrategy idle;
     private final boolean confined;
     final Thread thread; // that polls
     private final Tasks tasks = new Tasks(Poller::report);
+    private final Tasks.Task wakeUp = new Tasks.Task(() -> {}, false);
     private final PollerQueues queues;
     private final List<PolledConnection<?>> channels = new CopyOnWriteArrayList<>();
     private final LargeMemory largeMemory;
@@ -92,11 +94,21 @@ public final class Poller implements Pollers {
     private boolean failedToPoll; // in the last round
 
     Poller(Adapter adapter, IdleStrategy idle, @Nullable Thread owner, LongSupplier clock) {
+        this(adapter, null, idle, owner, clock);
+    }
+
+    private Poller(
+            Adapter adapter,
+            @Nullable ProtectionDomain shared,
+            IdleStrategy idle,
+            @Nullable Thread owner,
+            LongSupplier clock) {
         this.adapter = Arguments.notNull(adapter, "adapter");
         this.idle = Arguments.notNull(idle, "idle");
         this.clock = new PollerClock(clock);
         this.confined = owner != null;
-        this.domain = adapter.createProtectionDomain();
+        this.domain = shared != null ? shared : adapter.createProtectionDomain();
+        this.ownDomain = shared != null ? null : domain;
         this.largeMemory = new LargeMemory(domain);
         this.inlineBuffers = new FrameBuffers(domain, INLINE_BYTES, FRAMES_AT_ONCE);
         CompletionChannel made = null;
@@ -118,7 +130,9 @@ public final class Poller implements Pollers {
             if (made != null) {
                 made.close();
             }
-            domain.close();
+            if (ownDomain != null) {
+                ownDomain.close();
+            }
             throw t;
         }
     }
@@ -145,6 +159,25 @@ public final class Poller implements Pollers {
     @CheckReturnValue
     public static Poller onThisThread(Adapter adapter, IdleStrategy idle) {
         return new Poller(adapter, idle, Thread.currentThread(), System::nanoTime);
+    }
+
+    /**
+     * Makes a poller for the current thread, as {@link #onThisThread(Adapter, IdleStrategy)} does,
+     * whose channels use a domain of the caller's: memory that is registered once can be sent from
+     * by the channels of all pollers of the domain.
+     *
+     * @param domain closed by the caller, after the poller
+     * @param idle what {@link #await} does while there is nothing to poll
+     * @return the poller, to be closed by this thread
+     */
+    @CheckReturnValue
+    public static Poller onThisThread(ProtectionDomain domain, IdleStrategy idle) {
+        return new Poller(
+                Arguments.notNull(domain, "domain").adapter(),
+                domain,
+                idle,
+                Thread.currentThread(),
+                System::nanoTime);
     }
 
     // ---- polling
@@ -492,7 +525,7 @@ public final class Poller implements Pollers {
     /**
      * The domain of its queue pairs: memory and windows that they name are made from it.
      *
-     * @return the domain, which the poller closes
+     * @return the domain, which the poller closes if it has made it
      */
     @CheckReturnValue
     public ProtectionDomain domain() {
@@ -509,6 +542,11 @@ public final class Poller implements Pollers {
     public void execute(Runnable task) {
         Arguments.notNull(task, "task");
         execute(new Tasks.Task(task, false));
+    }
+
+    /** Ends an {@link #await} of the polling thread, or the next one. From any thread. */
+    public void wakeUp() {
+        execute(wakeUp);
     }
 
     /** Runs a task that was created ahead: needs no memory. */
@@ -598,7 +636,7 @@ public final class Poller implements Pollers {
         int before = queues.all().length;
         PollerQueue reserved = queues.reserve(completions);
         if (!confined && queues.all().length != before) {
-            execute(() -> {}); // a thread that sleeps has not armed the new one
+            wakeUp(); // a thread that sleeps has not armed the new one
         }
         return reserved;
     }
@@ -668,7 +706,7 @@ public final class Poller implements Pollers {
     }
 
     private void finish() {
-        try (domain;
+        try (var _ = ownDomain;
                 events;
                 queues;
                 largeMemory) {

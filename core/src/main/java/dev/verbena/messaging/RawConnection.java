@@ -205,7 +205,7 @@ public final class RawConnection extends PolledConnection<RawCallback> {
     }
 
     private void checkNotConnected() {
-        if (peerConnector() != null) {
+        if (connector().isPresent()) {
             throw new IllegalStateException(
                     this + " is connected or connecting already. Create another RawConnection");
         }
@@ -221,17 +221,6 @@ public final class RawConnection extends PolledConnection<RawCallback> {
     @CheckReturnValue
     public Optional<ConnectionData> connectionData() {
         return Optional.ofNullable(peerData());
-    }
-
-    /**
-     * The connector of {@link #connect} or {@link #accept}, for its addresses and for {@link
-     * Connector#awaitClosed}. The connection closes it.
-     *
-     * @return empty before that
-     */
-    @CheckReturnValue
-    public Optional<Connector> connector() {
-        return Optional.ofNullable(peerConnector());
     }
 
     /**

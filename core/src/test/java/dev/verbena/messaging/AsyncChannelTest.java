@@ -1,0 +1,225 @@
+package dev.verbena.messaging;
+
+import static dev.verbena.messaging.FakeFabric.port;
+import static dev.verbena.messaging.OneThread.text;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.verbena.Access;
+import dev.verbena.BufferList;
+import dev.verbena.ConnectionOptions;
+import dev.verbena.Connector;
+import dev.verbena.Listener;
+import dev.verbena.MemoryRegion;
+import dev.verbena.ProtectionDomain;
+import dev.verbena.Status;
+import dev.verbena.Until;
+
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+import java.lang.foreign.MemorySegment;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
+
+/** What an event loop needs of channels: none of it waits. On a network that does not exist. */
+@Timeout(60)
+class AsyncChannelTest {
+    private static final int PORT = 7483;
+    private static final Duration LONG = Duration.ofSeconds(30);
+    private static final MessagingOptions SMALL =
+            MessagingOptions.DEFAULTS.withMaxMessage(1000).withOutstanding(4).withReceives(4);
+
+    private final BlockingQueue<Connector> requests = new LinkedBlockingQueue<>();
+
+    private Listener listen(FakeFabric fabric) {
+        return fabric.adapter.listen(port(PORT), 0, requests::add);
+    }
+
+    private static <T> T get(CompletableFuture<T> future) throws Exception {
+        return future.get(30, TimeUnit.SECONDS);
+    }
+
+    @Test
+    void aRequestIsAcceptedOnThePollerThatTheProgramChooses() throws Exception {
+        try (FakeFabric fabric = new FakeFabric();
+                PollerGroup pollers = PollerGroup.start(fabric.adapter, 2, IdleStrategy.events());
+                Poller ofClient = Poller.start(fabric.adapter, IdleStrategy.events());
+                Listener listener = listen(fabric)) {
+            for (int i : new int[] {1, 1, 0}) {
+                CompletableFuture<MessageChannel> client =
+                        MessageChannel.connectAsync(ofClient, port(PORT), SMALL, null);
+                MessageChannel server =
+                        get(
+                                MessageChannel.acceptAsync(
+                                        pollers.all().get(i), requests.take(), SMALL, null));
+                get(client).send(text("hello"), LONG);
+                try (Message message = server.receive(LONG)) {
+                    assertThat(message.length()).isEqualTo(5);
+                }
+                assertThat(server.connector().orElseThrow().peerAddress().getAddress())
+                        .isEqualTo(FakeFabric.HERE);
+                assertThat(client.join().connector().orElseThrow().peerAddress())
+                        .isEqualTo(port(PORT));
+            }
+            assertThat(pollers.all().stream().map(poller -> poller.counters().channels()))
+                    .containsExactly(1, 2);
+            assertThat(listener.localAddress().getPort()).isEqualTo(PORT);
+        }
+    }
+
+    @Test
+    void aPeerThatIsNoChannelIsRefused() throws Exception {
+        try (FakeFabric fabric = new FakeFabric();
+                Poller poller = Poller.start(fabric.adapter, IdleStrategy.events());
+                Listener _ = listen(fabric);
+                Connector foreign = fabric.adapter.createConnector();
+                MessageChannel unused = new MessageChannel(poller, SMALL, null)) {
+            CompletableFuture<Void> asked =
+                    foreign.connectAsync(unused.pair, port(PORT), ConnectionOptions.DEFAULTS);
+            CompletableFuture<MessageChannel> accepted =
+                    MessageChannel.acceptAsync(poller, requests.take(), SMALL, null);
+            assertThatThrownBy(() -> get(accepted))
+                    .isInstanceOf(ExecutionException.class)
+                    .hasMessageContaining("does not use this version of channels");
+            assertThatThrownBy(() -> get(asked)).hasMessageContaining("refused the connection");
+        }
+    }
+
+    @Test
+    void aConnectFailsWithoutAServer() {
+        try (FakeFabric fabric = new FakeFabric();
+                Poller poller = Poller.start(fabric.adapter, IdleStrategy.events())) {
+            assertThatThrownBy(
+                            () -> get(MessageChannel.connectAsync(poller, port(PORT), SMALL, null)))
+                    .cause()
+                    .hasMessageContaining("nobody listens");
+        }
+    }
+
+    @Test
+    void aConnectThatIsCancelledLeavesNothing() throws Exception {
+        try (FakeFabric fabric = new FakeFabric();
+                Poller poller = Poller.start(fabric.adapter, IdleStrategy.events());
+                Listener _ = listen(fabric)) {
+            CompletableFuture<MessageChannel> connects =
+                    MessageChannel.connectAsync(poller, port(PORT), SMALL, null);
+            try (Connector request = requests.take()) {
+                assertThat(connects.cancel(false)).isTrue();
+                Until.holds(() -> poller.counters().channels() == 0);
+                assertThat(request.toString()).isNotEmpty();
+            }
+        }
+    }
+
+    @Test
+    void closeAsyncDoesNotWaitForWhatIsOutstanding() throws Exception {
+        try (FakeFabric fabric = new FakeFabric();
+                Poller poller = Poller.start(fabric.adapter, IdleStrategy.events());
+                Listener _ = listen(fabric)) {
+            CompletableFuture<MessageChannel> connects =
+                    MessageChannel.connectAsync(poller, port(PORT), SMALL, null);
+            MessageChannel server =
+                    get(MessageChannel.acceptAsync(poller, requests.take(), SMALL, null));
+            MessageChannel client = get(connects);
+            fabric.stall(true);
+            CompletableFuture<Void> sent = client.sendAsync(text("last"));
+            CompletableFuture<Status> closed = client.closeAsync();
+            assertThat(closed).isNotDone();
+            assertThat(client.trySend(text("later"))).isEqualTo(Status.CONNECTION_INVALID);
+            fabric.stall(false);
+            assertThat(get(closed)).isEqualTo(Status.CANCELLED);
+            get(sent);
+            try (Message message = server.receive(LONG)) {
+                assertThat(message.length()).isEqualTo(4);
+            }
+        }
+    }
+
+    /** Once for each time that there was none; never without a refusal. */
+    @Test
+    void theProgramHearsOfRoom() {
+        try (OneThread two = OneThread.open()) {
+            AtomicInteger heard = new AtomicInteger();
+            two.b.onRoom(heard::incrementAndGet);
+            two.keeps = true;
+            int sent = 0;
+            while (two.b.trySend(text("x")).isSuccess()) {
+                sent++;
+            }
+            assertThat(sent).isEqualTo(4);
+            assertThat(two.b.trySend(text("x"))).isEqualTo(Status.NO_MORE_ENTRIES);
+            two.run();
+            assertThat(heard).as("A has released none").hasValue(0);
+            two.keeps = false;
+            List.copyOf(two.kept).forEach(Message::release);
+            two.run();
+            assertThat(heard).hasValue(1);
+            assertThat(two.b.trySend(text("x"))).isEqualTo(Status.SUCCESS);
+            two.run();
+            assertThat(heard).as("no refusal since").hasValue(1);
+        }
+    }
+
+    @Test
+    void aPollerIsWokenByAnyThread() throws Exception {
+        try (FakeFabric fabric = new FakeFabric();
+                Poller poller = Poller.onThisThread(fabric.adapter, IdleStrategy.events())) {
+            CountDownLatch begun = new CountDownLatch(1);
+            Thread waker =
+                    Thread.ofPlatform()
+                            .start(
+                                    () -> {
+                                        begun.countDown();
+                                        poller.wakeUp();
+                                    });
+            begun.await();
+            assertThat(poller.await(LONG)).isZero();
+            waker.join();
+        }
+    }
+
+    @Test
+    void pollersOfOneDomainSendFromTheSameMemory() throws Exception {
+        try (FakeFabric fabric = new FakeFabric();
+                ProtectionDomain domain = fabric.adapter.createProtectionDomain();
+                MemoryRegion region = domain.allocate(100, Access.LOCAL_WRITE);
+                Poller ofServer = Poller.start(fabric.adapter, IdleStrategy.events());
+                Listener _ = listen(fabric)) {
+            List<Poller> pollers = new ArrayList<>();
+            for (int i = 0; i < 2; i++) {
+                Poller poller = Poller.onThisThread(domain, IdleStrategy.events());
+                pollers.add(poller);
+                assertThat(poller.domain()).isSameAs(domain);
+                CompletableFuture<MessageChannel> connects =
+                        MessageChannel.connectAsync(poller, port(PORT), SMALL, null);
+                CompletableFuture<MessageChannel> accepts = null;
+                while (!connects.isDone()) {
+                    int unused = poller.await(Duration.ofMillis(1));
+                    Connector request = requests.poll();
+                    if (request != null) {
+                        accepts = MessageChannel.acceptAsync(ofServer, request, SMALL, null);
+                    }
+                }
+                MessageChannel client = connects.join();
+                assertThat(client.trySend(new BufferList(1).add(region, 0, 100), null, null))
+                        .isEqualTo(Status.SUCCESS);
+                try (Message message = get(accepts).receive(LONG)) {
+                    assertThat(message.data().mismatch(MemorySegment.ofArray(new byte[100])))
+                            .isEqualTo(-1);
+                }
+            }
+            pollers.forEach(Poller::close);
+            assertThat(region.memory().byteSize()).isEqualTo(100);
+        }
+    }
+}
