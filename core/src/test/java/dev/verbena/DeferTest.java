@@ -230,7 +230,7 @@ class DeferTest {
                         // What had been posted is flushed, for nothing ran meanwhile.
                         expected.add("WRITE " + i + (i == bad ? " INTERNAL_ERROR" : " CANCELLED"));
                     }
-                    assertThat(rig.poll()).containsExactlyInAnyOrderElementsOf(expected);
+                    assertThat(rig.poll()).containsExactlyElementsOf(expected);
                     assertThat(rig.a.write(7, rig.bytes(8), Rig.REMOTE, 1, OpFlags.NONE).status())
                             .isEqualTo(Status.CONNECTION_INVALID);
                     assertThat(rig.poll()).isEmpty();

@@ -475,6 +475,16 @@ public final class CompletionPoller {
         }
     }
 
+    /** No internal request follows: the synthesized completions wait for none. */
+    void awaitNoInternal(RequestLedger ledger) {
+        var _ =
+                lock.run(
+                        () -> {
+                            ledger.awaitNoInternal();
+                            deliverSynthesized(ledger);
+                        });
+    }
+
     private void deliverSynthesized(RequestLedger ledger) {
         delivery.synthesize(ledger);
         delivery.synthesizeDue(null);

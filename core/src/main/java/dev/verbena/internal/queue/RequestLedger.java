@@ -57,6 +57,7 @@ public final class RequestLedger extends RequestSlots implements Credit {
     private int silentRetired;
     private int delivered = FIRST;
     private boolean synthesizes; // a request was marked SYNTHESIZED or ENDED
+    private boolean awaitsInternal; // before synthesized completions, as silent ones may fail
 
     private static VarHandle counter(String name) {
         return counter(name, int.class);
@@ -413,9 +414,26 @@ public final class RequestLedger extends RequestSlots implements Credit {
     void synthesize(int first, int last, int status, int flushed) {
         synthesizes = true;
         int from = retired - first > 0 ? retired : first;
+        awaitsInternal |= from - retired > 0 && isUnsignaled(state(from - 1));
         for (int sequence = from; sequence - last <= 0; sequence++) {
             mark(sequence, RequestState.synthesized(sequence == from ? status : flushed));
         }
+    }
+
+    /** Whether the provider reports a request only if it fails. */
+    private static boolean isUnsignaled(int state) {
+        return (state & (RequestState.SIGNALED | RequestState.SYNTHESIZED | RequestState.ENDED))
+                == 0;
+    }
+
+    /** Whether synthesized completions wait for an internal request that is to be posted. */
+    boolean awaitsInternal() {
+        return awaitsInternal;
+    }
+
+    /** None is posted. */
+    void awaitNoInternal() {
+        awaitsInternal = false;
     }
 
     /** Whether the completion of a request, or of a later one, was polled. */
@@ -479,10 +497,10 @@ public final class RequestLedger extends RequestSlots implements Credit {
                 if (endSynthesized(sequence, state)) {
                     return true;
                 }
-            } else if ((state & RequestState.SIGNALED) != 0) {
-                return false; // the provider will report it
+            } else if (awaitsInternal || (state & RequestState.SIGNALED) != 0) {
+                return false; // the provider will report it, or one behind it
             }
-            // A silent, unsignaled request has succeeded, or its failure is reported late.
+            // Without an internal request behind, a silent one's failure is reported late.
         }
         return false;
     }

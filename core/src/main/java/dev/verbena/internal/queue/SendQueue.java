@@ -406,9 +406,20 @@ public final class SendQueue extends QueueLock {
         return chain.accepted(answer) ? 0 : chain.refused(first, answer);
     }
 
-    /** Accepts nothing more, and has the device flush what is outstanding: a request was lost. */
+    /**
+     * Has the device flush what is outstanding: a request was lost. Where silent requests before it
+     * may fail now, without a signal behind them, a request of this library's own follows: the
+     * device reports it after their failures, and the lost requests are reported then.
+     */
     void fail() {
         modifyToError.run();
+        if (ledger.awaitsInternal()) {
+            unsignaled = 0;
+            single.clear(); // it may be the chain that was refused
+            if (!postInternal(SendChain.SEND)) {
+                poller.awaitNoInternal(ledger);
+            }
+        }
         announce = true;
     }
 
@@ -493,7 +504,7 @@ public final class SendQueue extends QueueLock {
                     postDeferredHere();
                     end();
                     if (unsignaled > 0 && ledger.outstanding() > 0) {
-                        postInternal(SendChain.WRITE);
+                        var _ = postInternal(SendChain.WRITE);
                     }
                 });
     }
@@ -522,17 +533,19 @@ public final class SendQueue extends QueueLock {
     }
 
     /** Posts a request of this library's own, of no bytes; nothing is deferred. */
-    private void postInternal(int opcode) {
+    private boolean postInternal(int opcode) {
         single.begin(opcode);
         single.buffers(0, 0);
         if (opcode == SendChain.WRITE) {
             single.remote(0, 0);
         }
         single.finish(WorkId.of(ledger.queue(), ledger.addInternal()), SendChain.SIGNALED);
-        if (post(single, 0) != 0) {
+        boolean posted = post(single, 0) == 0;
+        if (!posted) {
             ledger.takeBack();
         }
         single.clear();
+        return posted;
     }
 
     /**
@@ -576,7 +589,7 @@ public final class SendQueue extends QueueLock {
                         // The last requests may be silent and unsignaled. In the error state this
                         // one is flushed behind them, and shows that all before it have been
                         // reported.
-                        postInternal(SendChain.SEND);
+                        var _ = postInternal(SendChain.SEND);
                     }
                 });
     }

@@ -270,10 +270,26 @@ class RequestLedgerTest {
         }
 
         @Test
+        void waitsForASilentOneThatMayFail() {
+            silent(ledger, 1);
+            int refused = write(ledger, 2);
+            ledger.synthesize(refused, refused, STATUS, FLUSHED);
+            assertThat(due(ledger)).isEmpty();
+            assertThat(ledger.awaitsInternal()).isTrue();
+            int internal = ledger.addInternal();
+            ledger.readAdded();
+            assertThat(ledger.nextSynthesizedBefore(internal)).isTrue();
+            assertThat(ledger.context(ledger.synthesizedSequence())).isEqualTo(2);
+            assertThat(ends(ledger, internal, false)).isFalse();
+            assertThat(ledger.outstanding()).isZero();
+        }
+
+        @Test
         void doesNotWaitForASilentOneThatNobodyReports() {
             silent(ledger, 1);
             int refused = write(ledger, 2);
             ledger.synthesize(refused, refused, STATUS, FLUSHED);
+            ledger.awaitNoInternal();
             assertThat(due(ledger)).containsExactly("2 " + STATUS);
             assertThat(ledger.outstanding()).isZero();
         }

@@ -292,7 +292,7 @@ final class FakeExecution {
             queuePairs.fail(peer);
             return ACCESS_ERROR;
         }
-        long address = send.longAt(rdma + ibv_send_wr.wr.rdma.remote_addr$offset());
+        long address = send.remoteAddress();
         for (MemorySegment buffer : send.buffers()) {
             MemorySegment there = Native.at(address, buffer.byteSize());
             if (send.opcode() == SendChain.WRITE) {

@@ -67,6 +67,14 @@ public record PostedRequest(long queue, byte[] request, byte[] sges, byte[] inli
         return intAt(ibv_send_wr.send_flags$offset());
     }
 
+    /** Where a read, a write or an atomic operation goes. */
+    public long remoteAddress() {
+        return longAt(
+                ibv_send_wr.wr$offset()
+                        + ibv_send_wr.wr.rdma$offset()
+                        + ibv_send_wr.wr.rdma.remote_addr$offset());
+    }
+
     boolean signaled() {
         return (flags() & SendChain.SIGNALED) != 0;
     }
