@@ -6,7 +6,9 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.verbena.Status;
 import dev.verbena.Until;
+import dev.verbena.trust.Trust;
 
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
@@ -30,10 +32,11 @@ import java.util.concurrent.atomic.AtomicLong;
  * are closed, fail and hang at either end and clients connect again. Every message is accounted
  * for: none is lost, none comes twice, out of order, or to the wrong channel.
  *
- * <p>-Dverbena.ledger.messages=1000000 -Dverbena.ledger.seed=… for another number and choice. The
+ * <p>-Dverbena.ledger.messages=1000000 -Dverbena.trust.seed=… for another number and choice. The
  * seed decides what each client does; how threads take turns is the machine's.
  */
-@Timeout(1800)
+@Tag("trust")
+@Timeout(7200)
 class LedgerTest {
     private static final Duration LONG = Duration.ofSeconds(60);
     private static final int PORT = 7471;
@@ -51,8 +54,11 @@ class LedgerTest {
     // Of a message: client, life and number of the message; then bytes that depend on all three.
     private static final int HEADER_BYTES = 12;
 
-    private final int total = Integer.getInteger("verbena.ledger.messages", 50_000);
-    private final long seed = Long.getLong("verbena.ledger.seed", new Random().nextLong());
+    private final int total =
+            Integer.getInteger("verbena.ledger.messages", Trust.size(50_000, 10_000_000));
+    private final long seed = Trust.seed();
+    private final Trust.Row row = Trust.row("messages, fake device").seed(seed);
+    private final AtomicInteger misfortunes = new AtomicInteger();
     private final List<String> wrong = Collections.synchronizedList(new ArrayList<>());
     private final Map<MessageChannel, Life> serverSides = new ConcurrentHashMap<>();
     private final Map<Long, Life> lives = new ConcurrentHashMap<>();
@@ -278,6 +284,7 @@ class LedgerTest {
 
     private void misfortune(Life life, Random random, FakeFabric fabric)
             throws InterruptedException {
+        misfortunes.incrementAndGet();
         switch (random.nextInt(8)) {
             case 0, 1, 2 -> life.channel.close();
             case 3 -> life.channel.fail(Status.INTERNAL_ERROR, "of a test", null);
@@ -347,7 +354,7 @@ class LedgerTest {
                                 });
             }
             for (CompletableFuture<Void> one : running) {
-                one.get(30, TimeUnit.MINUTES);
+                one.get(2, TimeUnit.HOURS);
             }
             clients.forEach(MessageClient::close);
             Until.holds(() -> server.channelCount() == 0);
@@ -371,6 +378,7 @@ class LedgerTest {
                         .map(end -> "%s %,d".formatted(end, counts[end.ordinal()]))
                         .toList(),
                 took);
+        row.messages(total).faults(misfortunes.get()).losses(wrong.size()).write();
         assertThat(wrong).as("seed %d", seed).isEmpty();
         assertThat(Arrays.stream(counts).sum()).isEqualTo(total / CLIENTS * CLIENTS);
         int accepted = total - counts[End.REFUSED.ordinal()];

@@ -12,7 +12,9 @@ import dev.verbena.messaging.MessageServer;
 import dev.verbena.messaging.MessagingOptions;
 import dev.verbena.messaging.Poller;
 import dev.verbena.messaging.ReconnectOptions;
+import dev.verbena.trust.Trust;
 
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
@@ -33,12 +35,15 @@ import java.util.concurrent.CopyOnWriteArrayList;
  * without a device.
  */
 @NeedsDevices
-@Timeout(240)
+@Tag("trust")
+@Timeout(3600)
 class MessageLedgerTest {
-    private static final int MESSAGES = Integer.getInteger("verbena.ledger.messages", 4000);
+    private static final int MESSAGES =
+            Integer.getInteger("verbena.ledger.messages", Trust.size(4000, 200_000));
     private static final int HEADER_BYTES = 8; // the number of the channel, that of the message
 
-    private final long seed = Long.getLong("verbena.ledger.seed", new Random().nextLong());
+    private final long seed = Trust.seed();
+    private final Trust.Row row = Trust.row("messages, devices").seed(seed);
     private final List<Life> lives = new CopyOnWriteArrayList<>();
     private final Map<MessageChannel, Life> serverSides = new ConcurrentHashMap<>();
     private final List<String> wrong = new CopyOnWriteArrayList<>();
@@ -164,6 +169,7 @@ class MessageLedgerTest {
             }
         }
         lives.forEach(this::settle);
+        row.messages(MESSAGES).faults(lives.size() - 1).losses(wrong.size()).write();
         assertThat(wrong).as("seed %d", seed).isEmpty();
         assertThat(lives.stream().mapToInt(life -> life.ends.size()).sum()).isEqualTo(MESSAGES);
     }
