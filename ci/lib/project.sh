@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # Builds this project, runs its demo and its tests.
 #
-# Reads: CI_DIR, PROJECT, CACHE, RESULTS, LIMIT, INSTALL, HEADERS, PAIR, CONTAINERS (roce), WAY, RDMA_TOOLS (ways.sh), VM (vm.sh),
+# Reads: CI_DIR, PROJECT, CACHE, RESULTS, LIMIT, INSTALL, HEADERS, PAIR, CONTAINERS (roce), TRUST_OPTIONS (trust.sh), WAY, RDMA_TOOLS (ways.sh), VM (vm.sh),
 #        ROCE_ADDRESSES (devices.sh), ENGINE_LOST and ENGINE_NOT_UP (engine.sh), HEADERS_FOUND (headers.sh), ARCHIVES_SILENT
 #        (packages.sh), JAVA_HOME and JAVA*_HOME
 # Sets:  JDK       the home of a JDK 25 or newer
@@ -11,7 +11,8 @@
 #        ON_DEVICES  the process of the tests on devices, where they run beside those in containers, or empty
 #        LIMIT, RESULTS (roce): a default, an absolute path
 #        JAVA_HOME, in the environment of Maven
-# For other files: BUILD_TOOLS, TEST_TOOLS, demo, run_tests, build, up_to_date, jar_of, need_jdk, find_jdk, jdk_version
+# For other files: BUILD_TOOLS, TEST_TOOLS, demo, run_tests, build, up_to_date, jar_of, need_jdk, find_jdk, jdk_version, prepare_tests,
+#        junit, count, report_tests
 
 BUILD_TOOLS=(maven)
 TEST_TOOLS=(gcc libc6-dev libibverbs-dev librdmacm-dev e2fsprogs fio nvme-cli)
@@ -171,23 +172,18 @@ demo() {
 run_tests() { # [FILTER] : Class (with those nested in it), Class#method, with * and commas as in Maven's -Dtest
     local options=() code=0
     FILTER=${1-}
-    need_writable_checkout
-    need_jdk
-    need "testing" "${TEST_TOOLS[@]}" "${RDMA_TOOLS[@]}"
-    rm -rf "$PROJECT"/{*,native-test/*}/target/surefire-reports
+    prepare_tests
     [ -z "$FILTER" ] || options=("-Dtest=$FILTER" -Dsurefire.failIfNoSpecifiedTests=false)
     if [ "$HEADERS" = yes ]; then
         fetch_headers
         options+=("-Dverbena.include=$HEADERS_FOUND")
     fi
     # Those of native-test/tests run below, on devices; failing unit tests are counted at the end, not here.
-    build verify -Dverbena.headers=required -Dmaven.source.skip -Dmaven.javadoc.skip -Dnative-test.skip -Dmaven.test.failure.ignore "${options[@]}"
+    build verify -Dverbena.headers=required -Dmaven.source.skip -Dmaven.javadoc.skip -Dnative-test.skip -Dmaven.test.failure.ignore "${options[@]}" \
+        "${TRUST_OPTIONS[@]}"
     [ -n "$FILTER" ] || test_this_script
     count "unit tests" 0 "$PROJECT"/{*,native-test/*}/target/surefire-reports/TEST-*.xml
     LIMIT=${LIMIT:-$TEST_LIMIT}
-    need_writable "$RESULTS" "the folder for results" "name another with --results"
-    RESULTS=$(cd "$RESULTS" && pwd -P)
-    rm -rf "$RESULTS"/*-reports
     if two_vms_at_a_time; then
         [ "$PAIR" = no ] || test_pair || code=$?
         interrupted_by "$code" || start_tests_on_devices
@@ -198,12 +194,28 @@ run_tests() { # [FILTER] : Class (with those nested in it), Class#method, with *
         interrupted_by "$code" || [ "$PAIR" = no ] || test_pair || code=$?
         interrupted_by "$code" || [ "$CONTAINERS" = no ] || test_containers || code=$?
     fi
+    collect_trust_rows
+    report_tests "$code"
+}
+
+prepare_tests() {
+    need_writable_checkout
+    need_jdk
+    need "testing" "${TEST_TOOLS[@]}" "${RDMA_TOOLS[@]}"
+    need_writable "$RESULTS" "the folder for results" "name another with --results"
+    RESULTS=$(cd "$RESULTS" && pwd -P)
+    rm -rf "$RESULTS"/*-reports "$PROJECT"/{*,*/*}/target/surefire-reports
+    begin_trust_rows
+}
+
+# Prints what failed and how much passed; returns the exit code of ci/roce.
+report_tests() { # EXIT_CODE
     if [ ${#FAILED[@]} -gt 0 ]; then # the reasons are thousands of lines above
         say "what failed, in short:"
         printf '%s\n' "${FAILED[@]}" >&2
     fi
     echo "${COUNTED[0]} passed, ${COUNTED[1]} failed, ${COUNTED[2]} skipped"
-    ! interrupted_by "$code" || return "$code"
+    ! interrupted_by "$1" || return "$1"
     if [ "$((COUNTED[0] + COUNTED[1]))" = 0 ]; then
         say "no test ran"
         return 1
@@ -386,7 +398,7 @@ newer_kernel_suite() {
 
 # Prints the words of a command that runs tests of native-test/tests, one a line.
 junit() { # REPORTS PROPERTY JUNIT_OPTION…
-    printf '%s\n' "$JDK/bin/java" "${BRISK_JVM[@]}" --enable-native-access=ALL-UNNAMED "-D$2" \
+    printf '%s\n' "$JDK/bin/java" "${BRISK_JVM[@]}" --enable-native-access=ALL-UNNAMED "-D$2" "${TRUST_OPTIONS[@]}" \
         -cp "$PROJECT/native-test/tests/target/test-classes:$(cat "$PROJECT/native-test/tests/target/test-class-path")" \
         org.junit.platform.console.ConsoleLauncher execute --disable-banner --disable-ansi-colors --details=tree \
         --scan-classpath="$PROJECT/native-test/tests/target/test-classes" --reports-dir="$RESULTS/$1-reports" \

@@ -82,6 +82,7 @@ test_options_of_other_commands() {
     refuses "--containers is for ci/roce test; the command is ci/roce engine" run --containers -- true
     refuses "--headers is for ci/roce test" demo --headers
     refuses "--quick is for ci/roce bench" test --quick
+    refuses "--whole is for ci/roce trust" test --whole
 }
 
 test_nothing_to_run() {

@@ -8,7 +8,7 @@
 #        PATH, HOME, TMPDIR, VERBENA_CACHE, JAVA_HOME   in the environment of the test
 # For other files: make_box, end_box (run); all others (tests)
 
-LIB=(say signals packages follow devices vm guest pair image engine ways headers project bench doctor)
+LIB=(say signals packages follow devices vm guest pair image engine ways headers project trust bench doctor)
 EVENT_LIMIT=60 # seconds for what should take one
 
 make_box() {
@@ -122,7 +122,7 @@ write_script() {
     {
         printf '%s=%q\n' CI_DIR "$CI_DIR" PROJECT "$BOX/checkout" CACHE "$VERBENA_CACHE" RESULTS "$BOX/results"
         echo "set -euo pipefail
-            VERBOSE=no INSTALL=yes COMMAND=test ON=auto LIMIT='' QUICK=no RESULTS_GIVEN=no HEADERS=no PAIR=no CONTAINERS=no NETEM=''"
+            VERBOSE=no INSTALL=yes COMMAND=test ON=auto LIMIT='' QUICK=no WHOLE=no RESULTS_GIVEN=no HEADERS=no PAIR=no CONTAINERS=no NETEM=''"
         for part in "${LIB[@]}"; do printf '. %q\n' "$CI_DIR/lib/$part.sh"; done
         echo make_scratch
         cat

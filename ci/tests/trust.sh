@@ -1,0 +1,47 @@
+# shellcheck shell=bash
+# Tests of `ci/roce trust`: what it runs, and the table of figures.
+#
+# Reads: BOX (run)
+# Sets:  nothing
+# For other files: nothing but tests
+
+# Prints lines that run the suite with a fake build and fake devices, each of which writes one row.
+fake_checks() { # EXIT_CODE_ON_DEVICES
+    cat <<LINES
+prepare_vm() { :; }
+need() { :; }
+build() { echo "\$*" >"$BOX/built"; echo 'requests, fake device | 1000000 | - | 7 | - | 0 | - | - | 42 | 9.0 s' >"\$RESULTS/trust/a.row"; }
+junit() { echo true; }
+count() { COUNTED[0]=\$((COUNTED[0] + 1)); }
+run_with_devices() { echo 'messages, devices | - | 4000 | 3 | - | 0 | - | - | -1 | 9.0 s' >"\$RESULTS/trust/b.row"; return $1; }
+mkdir -p "$BOX/checkout/native-test/trust"
+LINES
+}
+
+test_trust_prints_and_publishes_a_table() {
+    with_lib < <(fake_checks 0; echo trust)
+    exits_with 0
+    grep -qF -e '-Dgroups=trust' "$BOX/built"
+    ! grep -qF whole "$BOX/built"
+    cmp <(head -n -1 "$BOX/out") "$BOX/checkout/native-test/trust/results.txt"
+    grep -qE '^The part of each CI run, commit unknown, 20[0-9-]+, Linux ' "$BOX/out"
+    diff - <(tail -n +3 "$BOX/checkout/native-test/trust/results.txt") <<'LINES'
+check                 | requests | messages | faults | inputs | losses | leaks | longest wait | seed |  time
+messages, devices     |        - |     4000 |      3 |      - |      0 |     - |            - |   -1 | 9.0 s
+requests, fake device |  1000000 |        - |      7 |      - |      0 |     - |            - |   42 | 9.0 s
+LINES
+}
+
+test_the_whole_of_trust() {
+    with_lib < <(fake_checks 0; echo 'WHOLE=yes; trust')
+    exits_with 0
+    grep -qF -e '-Dverbena.trust.whole=true' "$BOX/built"
+    grep -q '^The whole suite, ' "$BOX/out"
+}
+
+test_a_part_of_trust_is_not_published() {
+    with_lib < <(fake_checks 0; echo 'trust LedgerTest')
+    exits_with 0
+    grep -qF -e '-Dtest=LedgerTest' "$BOX/built"
+    [ ! -e "$BOX/checkout/native-test/trust/results.txt" ]
+}
