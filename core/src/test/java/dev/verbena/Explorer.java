@@ -1,5 +1,7 @@
 package dev.verbena;
 
+import dev.verbena.trust.Trust;
+
 import org.jspecify.annotations.Nullable;
 
 import java.util.ArrayList;
@@ -40,18 +42,8 @@ public final class Explorer {
     /** One step. */
     public record Step(String name, Runnable action) {}
 
-    /** How much was explored: states that were reached, and schedules that were run. */
-    public record Explored(long states, long schedules) {
-        public Explored and(Explored other) {
-            return new Explored(states + other.states, schedules + other.schedules);
-        }
-
-        /** Prints the figures. */
-        public Explored print(String what) {
-            System.out.printf("%s: %,d states, %,d schedules%n", what, states, schedules);
-            return this;
-        }
-    }
+    /** How many steps or messages more than in each build, for the whole trust suite. */
+    public static final int MORE = Integer.getInteger("verbena.explore", Trust.size(0, 1));
 
     private final Supplier<? extends World> worlds;
     private final int depth;
@@ -68,16 +60,35 @@ public final class Explorer {
     }
 
     /**
+     * Explores all schedules of up to so many steps, of each of these worlds, and writes a row with
+     * how many there were.
+     *
+     * @throws AssertionError with the steps that led to what is wrong
+     */
+    public static void report(String what, List<Supplier<? extends World>> worlds, int depth) {
+        Trust.Row row = Trust.row("orders of steps, " + what);
+        long states = 0;
+        long schedules = 0;
+        for (Supplier<? extends World> world : worlds) {
+            Explorer explorer = explore(world, depth);
+            states += explorer.states;
+            schedules += explorer.schedules;
+        }
+        System.out.printf("%s: %,d states, %,d schedules%n", what, states, schedules);
+        row.inputs(schedules).losses(0).leaks(0).write();
+    }
+
+    /**
      * Explores all schedules of up to so many steps.
      *
      * @throws AssertionError with the steps that led to what is wrong
      */
-    public static Explored explore(Supplier<? extends World> worlds, int depth) {
+    public static Explorer explore(Supplier<? extends World> worlds, int depth) {
         Explorer explorer = new Explorer(worlds, depth);
         do {
             explorer.run();
         } while (explorer.next());
-        return new Explored(explorer.states, explorer.schedules);
+        return explorer;
     }
 
     /** One schedule: the steps of the path, and then always the first one. */
@@ -102,9 +113,9 @@ public final class Explorer {
                 Step step = steps.get(path.get(at));
                 names.add(step.name());
                 step.action().run();
-                world.check();
                 at++;
-                if (at == path.size()) { // further on nothing was explored
+                if (at == path.size()) { // the others were checked before
+                    world.check();
                     isNew = reached(world.state(), depth - at);
                 }
             }

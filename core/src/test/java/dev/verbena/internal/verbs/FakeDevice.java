@@ -181,6 +181,16 @@ public final class FakeDevice extends FakeSettings {
         execution.runOne();
     }
 
+    /** Carries out the oldest request of this queue pair. */
+    public synchronized void runOne(int number) {
+        execution.runOne(queuePairs.byNumber(number));
+    }
+
+    /** The requests of a queue pair that it can carry out now, or none. */
+    public synchronized List<PostedRequest> runnable(int number) {
+        return execution.runnable(queuePairs.byNumber(number));
+    }
+
     /** Queues a successful receive on the completion queue made last. */
     public synchronized void complete(long id, int number) {
         complete(new FakeCompletionQueues.Entry(id, 0, 128, 0, 0, 0, number));

@@ -9,6 +9,7 @@ import dev.verbena.internal.verbs.FakeQueuePairs.State;
 
 import java.lang.foreign.MemorySegment;
 import java.util.Deque;
+import java.util.List;
 
 /**
  * Takes the requests that are posted to a {@link FakeDevice}, and carries them out when somebody
@@ -156,10 +157,17 @@ final class FakeExecution {
 
     /** Carries out one request of a queue pair that has any. */
     void runOne() {
-        queuePairs.all().stream()
-                .filter(this::canRun)
-                .findFirst()
-                .ifPresent(pair -> carryOut(pair, pair.sends.remove()));
+        queuePairs.all().stream().filter(this::canRun).findFirst().ifPresent(this::runOne);
+    }
+
+    /** Carries out the oldest request of a queue pair. */
+    void runOne(QueuePair pair) {
+        carryOut(pair, pair.sends.remove());
+    }
+
+    /** The requests of a queue pair, oldest first; none while it can carry out none. */
+    List<PostedRequest> runnable(QueuePair pair) {
+        return pair != null && canRun(pair) ? List.copyOf(pair.sends) : List.of();
     }
 
     private boolean canRun(QueuePair pair) {

@@ -107,7 +107,7 @@ public record PostedRequest(long queue, byte[] request, byte[] sges, byte[] inli
     }
 
     /** The bytes of a send: those that it had when it was posted if it is inline. */
-    byte[] message() {
+    public byte[] message() {
         return (flags() & SendChain.INLINE) != 0 ? inline : bytesOf(buffers());
     }
 
