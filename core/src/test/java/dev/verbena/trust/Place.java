@@ -1,0 +1,56 @@
+package dev.verbena.trust;
+
+import dev.verbena.Adapter;
+
+import java.util.Random;
+import java.util.function.Consumer;
+
+/** Where requests go: a device, and what it can do. For one life each. */
+class Place implements AutoCloseable {
+    final Adapter here;
+    final Adapter there;
+
+    /** Two ports that reach each other, or the same one twice. */
+    Place(Adapter here, Adapter there) {
+        this.here = here;
+        this.there = there;
+    }
+
+    /** Whether the peer's receives report writes with immediate data, and the data. */
+    boolean deliversImmediates() {
+        return true;
+    }
+
+    /** Whether tokens are checked, so that a wrong one fails the request. */
+    boolean checksTokens() {
+        return true;
+    }
+
+    /** Makes one of the next requests fail, or a post be refused, if this place can. */
+    boolean disturb(Random random) {
+        return false;
+    }
+
+    /** Whether a refused request may have been carried out. */
+    boolean keptRefused() {
+        return false;
+    }
+
+    /** Called now and then while requests are posted. */
+    void tidy() {}
+
+    /** After all else is closed: complains about what is left. Returns how much that is. */
+    int leaks(Consumer<String> complain) {
+        return 0;
+    }
+
+    Place(Adapter both) {
+        this(both, both);
+    }
+
+    @Override
+    public void close() {
+        here.close();
+        there.close();
+    }
+}

@@ -1,0 +1,91 @@
+package dev.verbena.trust;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.verbena.FakeAdapters;
+import dev.verbena.internal.verbs.FakeDevice;
+
+import org.junit.jupiter.api.Tag;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+import java.util.Random;
+import java.util.function.Consumer;
+
+/** Random requests on a device that does not exist, which refuses and fails at random. */
+@Tag("trust")
+@Timeout(3600)
+class RequestsTest {
+    private static final int[] VENDORS = {FakeDevice.PLAIN, FakeDevice.RXE, FakeDevice.MELLANOX};
+
+    @Test
+    void eachCompletesOnceAtItsOwner() throws Exception {
+        RequestLives lives = new RequestLives("fake device", 10_000, OnFakeDevice::of);
+        assertThat(lives.run(Trust.size(300_000, 10_000_000))).isEmpty();
+    }
+
+    private static final class OnFakeDevice extends Place {
+        private final FakeDevice device;
+        private volatile boolean keptRefused;
+
+        private OnFakeDevice(FakeDevice device) {
+            super(FakeAdapters.open(device));
+            this.device = device;
+        }
+
+        static OnFakeDevice of(long seed) {
+            FakeDevice device = new FakeDevice();
+            device.vendorId = VENDORS[new Random(seed).nextInt(VENDORS.length)];
+            device.carriesBytes = true;
+            return new OnFakeDevice(device);
+        }
+
+        @Override
+        boolean disturb(Random random) {
+            synchronized (device) {
+                if (random.nextInt(50) == 0) {
+                    device.failAt = random.nextInt(10);
+                    device.failStatus = 10;
+                } else {
+                    device.answer = random.nextBoolean() ? 22 : 12; // EINVAL or ENOMEM
+                    device.keepsRefused = random.nextBoolean();
+                    // An index that no chain has makes it keep what it refuses, too.
+                    boolean anyIndex = random.nextInt(4) == 0;
+                    device.refused = anyIndex ? random.nextInt(8) : random.nextInt(2) - 1;
+                    keptRefused |= device.keepsRefused || anyIndex;
+                }
+            }
+            return true;
+        }
+
+        @Override
+        boolean keptRefused() {
+            return keptRefused;
+        }
+
+        /** The device remembers each request, which tests look at. */
+        @Override
+        void tidy() {
+            synchronized (device) {
+                device.sends.clear();
+                device.receives.clear();
+                device.chains.clear();
+            }
+        }
+
+        @Override
+        int leaks(Consumer<String> complain) {
+            device.panics.forEach(complain);
+            if (device.overruns > 0) {
+                complain.accept(device.overruns + " overruns");
+            }
+            try {
+                device.until(() -> device.objects() == 0);
+                device.dispose();
+            } catch (AssertionError notInTime) {
+                complain.accept(device.objects() + " native objects are left");
+            }
+            return device.objects();
+        }
+    }
+}

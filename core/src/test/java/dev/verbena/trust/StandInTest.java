@@ -1,0 +1,156 @@
+package dev.verbena.trust;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.fail;
+import static org.junit.jupiter.api.Assumptions.abort;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
+
+import static java.nio.charset.StandardCharsets.UTF_8;
+
+import dev.verbena.Adapter;
+import dev.verbena.bindings.Verbs;
+
+import org.junit.jupiter.api.Tag;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+
+import java.io.BufferedReader;
+import java.io.File;
+import java.io.IOException;
+import java.net.URI;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
+
+/**
+ * Random requests on a provider in C that only copies: by the calls that a NIC's provider gets,
+ * and, in the whole suite, watched by AddressSanitizer and UndefinedBehaviorSanitizer. Without a C
+ * compiler and headers it is skipped, and fails with {@code -Dverbena.headers=required}.
+ */
+@Tag("trust")
+@Timeout(7200)
+class StandInTest {
+    private static final Path SOURCE = Path.of("..", "native-test", "bench", "c", "stand_in.c");
+
+    @TempDir Path folder;
+
+    @Test
+    void eachRequestCompletesOnceAtItsOwner() throws Exception {
+        compile();
+        assertThat(run(Map.of(), "stand-in", Trust.size(1_000_000, 100_000_000))).isEmpty();
+    }
+
+    @Test
+    void nothingIsReadOrWrittenWhereItShouldNotBe() throws Exception {
+        assumeTrue(Trust.size(0, 1) == 1, "in the whole suite only");
+        compile("-g", "-fno-omit-frame-pointer", "-fsanitize=address,undefined");
+        Map<String, String> sanitizers =
+                Map.of(
+                        // First of all libraries, and leaving the JVM's own signals to the JVM.
+                        "LD_PRELOAD",
+                        compiler("-print-file-name=libasan.so")
+                                + " "
+                                + compiler("-print-file-name=libubsan.so"),
+                        "ASAN_OPTIONS",
+                        "detect_leaks=0:handle_segv=0:allow_user_segv_handler=1:halt_on_error=1",
+                        "UBSAN_OPTIONS",
+                        "print_stacktrace=1:halt_on_error=1");
+        assertThat(run(sanitizers, "stand-in with sanitizers", 3_000_000)).isEmpty();
+    }
+
+    private void compile(String... options) throws Exception {
+        List<String> command =
+                new ArrayList<>(
+                        List.of(
+                                "-O2",
+                                "-std=gnu11",
+                                "-fPIC",
+                                "-shared",
+                                "-Wl,-soname,libibverbs.so.1",
+                                "-o",
+                                folder.resolve("libibverbs.so.1").toString(),
+                                SOURCE.toString()));
+        command.addAll(List.of(options));
+        command.add("-lpthread");
+        String output = compiler(command.toArray(String[]::new));
+        if (!output.isEmpty()) {
+            String sentence =
+                    "The stand-in needs a C compiler and libibverbs-dev: "
+                            + output.lines().findFirst().orElseThrow();
+            if (System.getProperty("verbena.headers", "optional").equals("required")) {
+                fail(sentence);
+            }
+            abort(sentence);
+        }
+    }
+
+    /** What the compiler printed; a sentence if there is none. */
+    private static String compiler(String... arguments) throws Exception {
+        List<String> command = new ArrayList<>(List.of(arguments));
+        command.addFirst(System.getenv().getOrDefault("CC", "cc"));
+        try {
+            Process process = new ProcessBuilder(command).redirectErrorStream(true).start();
+            String output = new String(process.getInputStream().readAllBytes(), UTF_8).strip();
+            process.waitFor();
+            return output;
+        } catch (IOException e) {
+            return String.valueOf(e.getMessage());
+        }
+    }
+
+    /** Runs {@link OnStandIn} in another process. Returns what it complained about. */
+    private List<String> run(Map<String, String> environment, String name, long requests)
+            throws Exception {
+        List<String> command = new ArrayList<>();
+        command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
+        command.add("--enable-native-access=ALL-UNNAMED");
+        System.getProperties()
+                .forEach(
+                        (key, value) -> {
+                            if (key.toString().startsWith("verbena.trust")) {
+                                command.add("-D%s=%s".formatted(key, value));
+                            }
+                        });
+        String path =
+                Stream.of(Adapter.class, Verbs.class, OnStandIn.class)
+                        .map(StandInTest::folderOf)
+                        .distinct()
+                        .collect(Collectors.joining(File.pathSeparator));
+        command.addAll(
+                List.of("-cp", path, OnStandIn.class.getName(), name, String.valueOf(requests)));
+        ProcessBuilder builder = new ProcessBuilder(command).redirectErrorStream(true);
+        builder.environment().put("LD_LIBRARY_PATH", folder.toString());
+        builder.environment().putAll(environment);
+        Process process = builder.start();
+        List<String> wrong = new ArrayList<>();
+        try (BufferedReader lines = process.inputReader()) {
+            for (String line = lines.readLine(); line != null; line = lines.readLine()) {
+                if (line.startsWith("Requests, ") || line.startsWith("Trust: ")) {
+                    System.out.println(line);
+                } else {
+                    wrong.add(line);
+                }
+            }
+        } finally {
+            process.destroy();
+        }
+        int code = process.waitFor();
+        return code == 0
+                ? List.of()
+                : Stream.concat(Stream.of("exit code " + code), wrong.stream()).toList();
+    }
+
+    /** The folder or jar that a class was loaded from, also as a part of a patched module. */
+    private static String folderOf(Class<?> type) {
+        String name = "/" + type.getName().replace('.', '/') + ".class";
+        String url = String.valueOf(type.getResource(name));
+        String place = url.substring(0, url.length() - name.length());
+        return place.startsWith("jar:")
+                ? Path.of(URI.create(place.substring(4, place.length() - 1))).toString()
+                : Path.of(URI.create(place)).toString();
+    }
+}
