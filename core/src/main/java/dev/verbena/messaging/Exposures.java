@@ -402,7 +402,7 @@ final class Exposures {
     // ---- by the polling thread
 
     /**
-     * A frame of the peer's has invalidated a key.
+     * A frame of the peer's has invalidated a key. The caller then calls {@link #serve}.
      *
      * @param written the large message that is to be written first
      * @return null when the key was not exposed, or not for a frame of this kind
@@ -428,12 +428,12 @@ final class Exposures {
             offers--;
             reusable.push(exposure);
         }
-        serve();
         return exposure;
     }
 
     /**
-     * The peer has answered that it will not use a key any more.
+     * The peer has answered that it will not use a key any more. The caller then calls {@link
+     * #serve}.
      *
      * @return false when it was not asked
      */
@@ -450,7 +450,6 @@ final class Exposures {
             return false;
         }
         free.push(window);
-        serve();
         return true;
     }
 

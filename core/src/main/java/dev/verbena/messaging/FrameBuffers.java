@@ -81,18 +81,20 @@ final class FrameBuffers implements AutoCloseable {
     synchronized void tick() {
         if (regions.size() > 1 && freeCount == free.length && ++quietTicks > QUIET_TICKS) {
             List<MemoryRegion> unused = regions.subList(1, regions.size());
-            regions = List.of(regions.getFirst());
-            free = new int[slab];
+            List<MemoryRegion> first = List.of(regions.getFirst());
+            int[] numbers = new int[slab];
             for (int i = 0; i < slab; i++) {
-                free[i] = slab - 1 - i;
+                numbers[i] = slab - 1 - i;
             }
+            regions = first; // from here on, nothing needs memory
+            free = numbers;
             freeCount = slab;
-            unused.forEach(MemoryRegion::close);
+            unused.forEach(one -> Poller.closeQuietly(this, one));
         }
     }
 
     @Override
     public synchronized void close() {
-        regions.forEach(MemoryRegion::close);
+        regions.forEach(one -> Poller.closeQuietly(this, one));
     }
 }

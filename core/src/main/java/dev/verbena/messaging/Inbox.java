@@ -45,6 +45,7 @@ final class Inbox {
         Message message = null;
         Exposure taken = null;
         boolean toHandler = false;
+        boolean isUsed = true; // the receive, until it is posted or its message was handed out
         try (var _ = lock.hold()) {
             long first = Frame.first(frame.buffer());
             long second = Frame.second(frame.buffer());
@@ -56,6 +57,7 @@ final class Inbox {
             }
             if (wrong != null) {
                 channel.fail(Status.INTERNAL_ERROR, "the peer " + wrong, null);
+                isUsed = false;
                 repost(frame.slot()); // others may share it
                 return;
             }
@@ -65,12 +67,14 @@ final class Inbox {
                 message.arrived(channel, Frame.length(second));
                 unreleased++;
             } else {
+                isUsed = false;
                 repost(frame.slot());
                 switch (kind) {
                     case Frame.LARGE -> announced(Frame.length(second));
                     case Frame.WRITTEN -> {
-                        message = coming.remove();
-                        message.written(channel);
+                        message = coming.element();
+                        message.written(channel); // first: it may need memory
+                        coming.remove();
                         taken = null;
                     }
                     default -> credits.returnOne(true);
@@ -82,15 +86,31 @@ final class Inbox {
                 if (taken == null && !toHandler) {
                     waits(message);
                 }
+                isUsed = false;
             }
-            offerMemory();
-            outbox.roomChanged();
-            outbox.reportIfDue();
+            goOn();
+        } catch (Throwable t) { // out of memory, most likely: the channel ends
+            if (isUsed) {
+                repost(frame.slot());
+            }
+            throw t;
         }
         if (taken != null && message != null) {
             answered(taken, message);
         } else if (message != null && toHandler) {
             handle(message);
+        }
+    }
+
+    /** Posts what has room now. If that fails, the channel ends, and keeps what it has received. */
+    private void goOn() {
+        try {
+            exposures.serve();
+            offerMemory();
+            outbox.roomChanged();
+            outbox.reportIfDue();
+        } catch (Throwable t) {
+            channel.endFor(t);
         }
     }
 
@@ -234,8 +254,7 @@ final class Inbox {
             }
             if (channel.isOpen()) {
                 credits.returnOne(false);
-                offerMemory(); // the next one may have waited for memory
-                outbox.reportIfDue();
+                goOn(); // the next large message may have waited for memory
             }
         }
     }
@@ -295,17 +314,35 @@ final class Inbox {
 
     // ---- the end; under the lock
 
-    /** No more comes: what waits can be received still, without the channel's memory. */
+    /**
+     * No more comes: what waits can be received still, without the channel's memory. Only a large
+     * message that the heap has no room for keeps its memory until it is released.
+     */
     void ended() {
         for (Message message : waiting) {
             RawMessage frame = message.frame();
-            if (frame != null && message.detach()) {
-                unreleased--;
-                frame.next(message.successor());
-                repost(frame.slot());
+            LargeMemory.Block block = message.block;
+            if (frame != null) {
+                Message next = message.successor(); // first: there may be no memory for it
+                if (message.detach()) {
+                    unreleased--;
+                    frame.next(next);
+                    repost(frame.slot());
+                }
+            } else if (block != null && fitsHeap(message)) {
+                message.block = null;
+                free(block);
             }
         }
         changed.signalAll();
+    }
+
+    private static boolean fitsHeap(Message large) {
+        try {
+            return large.detach();
+        } catch (OutOfMemoryError e) {
+            return false;
+        }
     }
 
     /** Once the queue pair is destroyed: frees the memory of messages that were not written. */

@@ -109,7 +109,7 @@ final class LargeMemory implements AutoCloseable {
         tick = now;
         for (ArrayDeque<Block> kept : free) {
             while (kept != null && !kept.isEmpty() && now - kept.getLast().givenBack > KEPT_TICKS) {
-                kept.removeLast().region.close();
+                Poller.closeQuietly(this, kept.removeLast().region);
             }
         }
     }
@@ -120,7 +120,7 @@ final class LargeMemory implements AutoCloseable {
         closed = true;
         for (ArrayDeque<Block> kept : free) {
             while (kept != null && !kept.isEmpty()) {
-                kept.pop().region.close();
+                Poller.closeQuietly(this, kept.pop().region);
             }
         }
     }

@@ -747,8 +747,8 @@ public final class MessageChannel extends PolledConnection<SendCallback> {
         // What is exposed ends when the queue pair is destroyed, which may be later.
         if (exposures.inUse() && !isPairDestroyed()) {
             if (!awaitsDestroy) {
-                awaitsDestroy = true;
                 var _ = pair.closed().whenComplete((nothing, thrown) -> tearDownAgain());
+                awaitsDestroy = true; // last: that needs memory
             }
             return false;
         }
@@ -770,7 +770,7 @@ public final class MessageChannel extends PolledConnection<SendCallback> {
     private void cancelLarge(Status status) {
         LargeSends.Large one = outbox.large.oldestWaiting();
         while (one != null) {
-            callSafely(one.callback, one.attachment, status);
+            cancel(one.callback, one.attachment, status);
             try (var _ = lock.hold()) {
                 outbox.large.written();
                 one = outbox.large.oldestWaiting();

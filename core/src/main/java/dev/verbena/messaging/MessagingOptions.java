@@ -123,7 +123,7 @@ public final class MessagingOptions {
 
     /**
      * Changes how many messages the peer may send that were not released here. So one channel never
-     * takes more of the poller's receives than this, whatever its peer sends.
+     * keeps more of the poller's receives than this: a peer that sends more loses its channel.
      *
      * @param messages 1 to 32,767; also at most 4 less than the device's {@link
      *     AdapterInfo#maxSharedReceiveDepth} (or {@link AdapterInfo#maxReceiveDepth}, on a device

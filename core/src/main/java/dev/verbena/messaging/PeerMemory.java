@@ -20,9 +20,10 @@ import java.util.concurrent.CompletableFuture;
  * {@snippet file="dev/verbena/examples/FileServer.java" region="answer"}
  *
  * <p>Requests take part in what a channel does for messages: they are carried out in the order in
- * which they were posted, have its {@linkplain MessagingOptions#withTimeout deadline} and its
- * number of {@linkplain MessagingOptions#withOutstanding outstanding} requests, and get the reason,
- * once, when it ends. Each comes in two forms: {@code try…} returns at once, with a callback, and
+ * which they were posted (but may overtake a message above the eager limit that waits for the
+ * peer's memory), have its {@linkplain MessagingOptions#withTimeout deadline} and its number of
+ * {@linkplain MessagingOptions#withOutstanding outstanding} requests, and get the reason, once,
+ * when it ends. Each comes in two forms: {@code try…} returns at once, with a callback, and
  * allocates nothing; {@code …Async} waits for room, and returns a future.
  *
  * <p><b>Memory that is gone.</b> Once a key (NDK: token) was taken back, or the peer has asked for

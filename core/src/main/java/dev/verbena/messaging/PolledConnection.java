@@ -57,10 +57,12 @@ abstract sealed class PolledConnection<C> implements AutoCloseable
     private volatile @Nullable Connector connector;
     private volatile @Nullable ConnectionData connectionData;
 
+    private volatile @Nullable Throwable trouble; // the reason why it has to end, if any
+
     // Of the polling thread.
-    private @Nullable Throwable trouble; // the reason why it has to end, if any
     private boolean connectionClosed;
     private boolean pairClosed;
+    private boolean partsEnded; // what the subclass adds
     private boolean tornDown;
     private @Nullable CompletableFuture<Void> returned; // the shared receives, by the device
 
@@ -269,16 +271,16 @@ abstract sealed class PolledConnection<C> implements AutoCloseable
         boolean taken = reason.takesCompletions(); // otherwise the end calls the callback
         switch (type) {
             case RECEIVE, RECEIVE_AND_INVALIDATE, RECEIVE_OF_WRITE -> {
-                if (index == PollerQueue.BATCH - 1) {
-                    receives.busy();
-                }
                 if (taken && status.isSuccess()) {
                     RawMessage message = receives.message(slot);
                     message.arrived(type, from, index);
                     received(message);
-                    return;
+                } else {
+                    receives.giveBack(slot);
                 }
-                receives.giveBack(slot);
+                if (index == PollerQueue.BATCH - 1) {
+                    receives.busy(); // last: there may be no memory for it
+                }
             }
             default -> {
                 if (taken && status.isSuccess()) { // unsignaled requests complete only on failure
@@ -340,7 +342,7 @@ abstract sealed class PolledConnection<C> implements AutoCloseable
         }
     }
 
-    private void endFor(Throwable t) {
+    final void endFor(Throwable t) {
         trouble = t;
         try {
             fail(Status.INTERNAL_ERROR, "an event of it could not be handled", t);
@@ -439,8 +441,9 @@ abstract sealed class PolledConnection<C> implements AutoCloseable
         while (cancelOldest(why.status())) {
             continue;
         }
-        if (ended(why)) {
-            poller.remove(this);
+        partsEnded = partsEnded || ended(why);
+        if (partsEnded) {
+            poller.remove(this); // may throw
             tornDown = true; // last: what follows needs no memory
             poller.release(queue, completions);
             closed.complete(why.status());
@@ -476,20 +479,22 @@ abstract sealed class PolledConnection<C> implements AutoCloseable
         if (!receives.isShared()) {
             return true;
         }
-        if (returned == null) {
+        CompletableFuture<Void> future = returned;
+        if (future == null) {
             try {
                 pair.flush();
             } catch (VerbenaException e) {
                 return true; // the close says what is wrong
             }
-            returned =
+            future =
                     pair.sharedReceivesReturned()
                             .completeOnTimeout(null, MOST_RETURN_SECONDS, TimeUnit.SECONDS);
-            if (!returned.isDone()) {
-                var _ = returned.whenComplete((nothing, thrown) -> tearDownAgain());
+            if (!future.isDone()) {
+                var _ = future.whenComplete((nothing, thrown) -> tearDownAgain());
             }
+            returned = future; // last: what it needs memory for was done
         }
-        return returned.isDone();
+        return future.isDone();
     }
 
     /**
@@ -515,10 +520,8 @@ abstract sealed class PolledConnection<C> implements AutoCloseable
                 requests.ended(slot);
             }
         }
-        if (!completesFuture || callback == null) {
-            callSafely(callback, attachment, status);
-        } else {
-            call(callback, attachment, status);
+        cancel(callback, attachment, status);
+        if (completesFuture) {
             try (var _ = lock.hold()) {
                 requests.ended(slot);
             }
@@ -526,18 +529,21 @@ abstract sealed class PolledConnection<C> implements AutoCloseable
         return true;
     }
 
+    /** Calls a callback at the end. Throws only if it completes a future and has no memory. */
+    final void cancel(@Nullable C callback, @Nullable Object attachment, Status status) {
+        if (callback != null && completesFuture(callback)) {
+            call(callback, attachment, status);
+        } else {
+            callSafely(callback, attachment, status);
+        }
+    }
+
     @Override
     public abstract void close();
 
     /** Closes a part of it. What fails is logged, and the rest goes on. */
     final void closeQuietly(@Nullable AutoCloseable part) {
-        try {
-            if (part != null) {
-                part.close();
-            }
-        } catch (Throwable t) {
-            Log.warn(this + " could not close all of its parts", t);
-        }
+        Poller.closeQuietly(this, part);
     }
 
     /** Whether it has ended, and nothing of it is left. */

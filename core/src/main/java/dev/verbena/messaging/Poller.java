@@ -9,6 +9,7 @@ import dev.verbena.ProtectionDomain;
 import dev.verbena.Status;
 import dev.verbena.VerbenaException;
 import dev.verbena.internal.util.Arguments;
+import dev.verbena.internal.util.Log;
 import dev.verbena.internal.util.Text;
 import dev.verbena.internal.util.Uncaught;
 
@@ -705,13 +706,24 @@ public final class Poller implements Pollers {
         channels.forEach(PolledConnection::tearDownAgain);
     }
 
+    /** Closes a part of something. What fails is logged, and the rest goes on. */
+    static void closeQuietly(Object of, @Nullable AutoCloseable part) {
+        try {
+            if (part != null) {
+                part.close();
+            }
+        } catch (Throwable t) {
+            Log.warn(of + " could not close all of its parts", t);
+        }
+    }
+
     private void finish() {
         try (var _ = ownDomain;
                 events;
                 queues;
                 largeMemory) {
             closing = true; // closes all four, even if one of them throws
-            receives.forEach(RawReceives::close);
+            receives.forEach(one -> closeQuietly(this, one));
             frameBuffers.forEach(FrameBuffers::close);
             inlineBuffers.close();
         } finally {

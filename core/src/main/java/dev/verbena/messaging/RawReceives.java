@@ -244,7 +244,8 @@ public final class RawReceives implements AutoCloseable {
                     try {
                         add(more);
                         parked.set(before, count);
-                    } catch (VerbenaException e) { // the pool goes on with what it has
+                    } catch (VerbenaException
+                            | OutOfMemoryError e) { // the pool goes on with what it has
                         Log.warn("The receives of %s could not grow".formatted(poller), e);
                     }
                 }
@@ -286,7 +287,7 @@ public final class RawReceives implements AutoCloseable {
             parked.clear();
             count = keeps;
             quietTicks = 0;
-            regions.pop().close();
+            Poller.closeQuietly(this, regions.pop());
         }
         return true;
     }
@@ -337,7 +338,7 @@ public final class RawReceives implements AutoCloseable {
     /** A message that the program had at the close was released. */
     synchronized void released() {
         if (--heldAtClose == 0) {
-            regions.forEach(MemoryRegion::close);
+            regions.forEach(one -> Poller.closeQuietly(this, one));
         }
     }
 

@@ -446,6 +446,32 @@ class LargeMessageTest {
         }
     }
 
+    /** Most programs receive no more then; the memory is not theirs. */
+    @Test
+    void whatWaitsAtTheEndTakesNoRegisteredMemory() throws Exception {
+        try (OneThread two = new OneThread(LARGE, null)) {
+            int objects = two.device.objects();
+            for (int length : new int[] {100_000, 500, 3_000_000}) {
+                var _ = two.a.sendAsync(message(length));
+            }
+            two.run();
+            two.a.abandon();
+            two.b.abandon();
+            two.pass(Duration.ofSeconds(7));
+            assertThat(two.b.closed()).isDone();
+            assertThat(two.device.objects()).as("channels and blocks").isLessThan(objects);
+            for (int length : new int[] {100_000, 500, 3_000_000}) {
+                Message waited = two.b.receive(Duration.ZERO);
+                assertThat(waited).isNotNull();
+                assertThat(waited.data().toArray(ValueLayout.JAVA_BYTE)).isEqualTo(bytes(length));
+                waited.release();
+                waited.release();
+            }
+            assertThatThrownBy(() -> two.b.receive(Duration.ZERO))
+                    .isInstanceOf(MessagingException.class);
+        }
+    }
+
     /** The memory of a message that was kept outlives even the poller. */
     @Test
     void whatIsKeptOutlivesThePoller() {

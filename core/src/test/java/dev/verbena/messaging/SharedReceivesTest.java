@@ -6,11 +6,16 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.verbena.Adapter;
 import dev.verbena.FakeAdapters;
+import dev.verbena.VerbenaException;
+import dev.verbena.internal.verbs.Errno;
 import dev.verbena.internal.verbs.FakeDevice;
 
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
+import java.lang.foreign.MemorySegment;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -79,6 +84,75 @@ class SharedReceivesTest {
             two.run();
             assertThat(got).hasSize(31 * CREDIT);
         }
+    }
+
+    /** The pool goes on with what it has, and every channel with it. */
+    @ParameterizedTest
+    @ValueSource(booleans = {false, true})
+    void aPoolThatCannotGrowEndsNoChannel(boolean error) {
+        try (OneThread two = new OneThread(OPTIONS, handler)) {
+            List<MessageChannel> channels = new ArrayList<>(List.of(two.a));
+            for (int i = 0; i < 4; i++) {
+                channels.add(connected(two));
+            }
+            for (MessageChannel channel : channels) {
+                sendAll(channel, "");
+            }
+            two.device.beforeStep = step -> noMemory(error);
+            two.run();
+            two.device.beforeStep = step -> {};
+            assertThat(got).hasSize(5 * CREDIT);
+            assertThat(channels).allMatch(MessageChannel::isOpen);
+            assertThat(two.b.receives.count()).isEqualTo(64);
+            assertThat(two.b.receives.outstanding()).isEqualTo(64);
+        }
+    }
+
+    private static void noMemory(boolean error) {
+        if (error) {
+            throw new OutOfMemoryError("injected");
+        }
+        throw new VerbenaException("ibv_reg_mr", Errno.ENOMEM, "injected");
+    }
+
+    /** Its message is delivered, and its receive is the others'. */
+    @Test
+    void anErrorAfterAMessageLosesNoReceive() {
+        try (OneThread two = new OneThread(OneThread.SMALL, handler)) {
+            two.keeps = true;
+            for (int i = 0; i < 4; i++) {
+                two.b.trySend(text("" + i)).orThrow();
+            }
+            two.run();
+            var waits = two.b.sendAsync(MemorySegment.ofArray(new byte[500]));
+            two.device.beforeStep = step -> noMemory(true);
+            two.kept.getFirst().release();
+            two.a.trySend(text("with a report")).orThrow();
+            two.run();
+            two.device.beforeStep = step -> {};
+            two.run();
+            assertThat(two.b.closeReason()).hasCauseInstanceOf(OutOfMemoryError.class);
+            assertThat(waits).isCompletedExceptionally();
+            assertThat(got).containsExactly("with a report");
+            assertThat(two.b.receives.outstanding()).isEqualTo(two.b.receives.count());
+            two.kept.forEach(Message::release);
+        }
+    }
+
+    /** The rest of the poller is freed. */
+    @Test
+    void aPoolThatFailsToCloseKeepsNothingElse() {
+        OneThread two = new OneThread(OPTIONS, handler);
+        two.a.trySend(MemorySegment.ofArray(new byte[500])).orThrow();
+        two.run();
+        two.device.destroyErrors.put("ibv_destroy_srq", Errno.EBUSY);
+        two.poller.close();
+        two.pollerOfB.close();
+        two.region.close();
+        two.other.close();
+        two.adapter.close();
+        assertThat(two.device.objects()).as("the pools themselves").isEqualTo(2);
+        two.device.dispose();
     }
 
     /** No more than the credits of all channels add up to. */
