@@ -38,6 +38,7 @@ final class Exposures {
             };
 
     static final int MOST_FUTURES = 1024;
+    private static final int TICKS_PER_MIB = 10; // to write to an offer
     private static final OpFlags RIGHTS = OpFlags.ALLOW_REMOTE_READ.and(OpFlags.ALLOW_REMOTE_WRITE);
     private static final OpFlags WITH_NEXT = OpFlags.SILENT_SUCCESS.and(OpFlags.DEFER);
 
@@ -151,7 +152,7 @@ final class Exposures {
             return null;
         }
         Exposure exposure = reusable();
-        exposure.begin(window, null, null, 0);
+        exposure.begin(window, null, null, 2 * timeoutTicks + (int) (length * TICKS_PER_MIB >> 20));
         exposure.offeredFor = message;
         offers++;
         exposed.put(exposure.token, exposure);
@@ -525,7 +526,9 @@ final class Exposures {
         for (int i = 0; i < exposed.places() && inUse(); i++) {
             Exposure exposure = exposed.at(i);
             if (exposure != null && exposure.isLate(now)) {
-                if (exposure.state == Exposure.State.EXPOSED) {
+                if (exposure.offeredFor != null) {
+                    late = true;
+                } else if (exposure.state == Exposure.State.EXPOSED) {
                     revoke(exposure, Status.IO_TIMEOUT);
                 } else if (exposure.state == Exposure.State.ASKED_BACK) {
                     late = true; // an invalidate has a deadline of its own

@@ -146,7 +146,7 @@ final class Inbox {
         if (message.block == null && largeBytes + length <= channel.options.largeMemory()) {
             try {
                 message.block = channel.poller.largeMemory().take(length, channel);
-                largeBytes += length;
+                largeBytes += message.block == null ? 0 : length;
             } catch (VerbenaException e) {
                 channel.fail(
                         e.status(),
@@ -189,6 +189,9 @@ final class Inbox {
                 || ((kind == Frame.MESSAGE || kind == Frame.LARGE)
                         && unreleased + large >= channel.options.values.receives)) {
             return "sent or announced a message without a credit for it";
+        }
+        if (kind == Frame.LARGE && Frame.length(second) <= outbox.eagerLimit()) {
+            return "announced a message that fits a receive";
         }
         if (kind == Frame.OFFER
                 && !outbox.large.offered(

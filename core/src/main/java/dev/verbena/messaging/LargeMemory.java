@@ -14,12 +14,15 @@ import java.util.ArrayDeque;
  * kept for the next message of that size until nobody has taken them for some seconds. Of several
  * blocks, that which was given back last is taken first. May be used from any thread.
  *
- * <p>A block that another channel has used is cleared: a peer that announces a message, and does
- * not write it, must not make a program send it what other peers have sent.
+ * <p>A block for a message that comes is cleared if another channel has used it: a peer that
+ * announces a message, and does not write it, must not make a program send it what other peers have
+ * sent. All blocks for messages that come have a limit, so that many peers cannot take all memory
+ * that a process may lock.
  */
 final class LargeMemory implements AutoCloseable {
     private static final int KEPT_TICKS = 50;
     private static final int SMALLEST_SHIFT = 12;
+    private static final int MOST_SHARES = 64; // of what one channel may take
     private static final int STEPS = 4; // sizes from one power of two to the next
     private static final int STEP_SHIFT = Integer.numberOfTrailingZeros(STEPS);
     private static final int SIZES = (Integer.SIZE - SMALLEST_SHIFT) * STEPS;
@@ -29,6 +32,7 @@ final class LargeMemory implements AutoCloseable {
         final MemoryRegion region;
         final int size; // which of the sizes
         int bytes; // of the message
+        private boolean comes; // the message
         private MessageChannel user; // the last one
         private int givenBack; // the tick
 
@@ -41,6 +45,8 @@ final class LargeMemory implements AutoCloseable {
 
     private final ProtectionDomain domain;
     private final @Nullable ArrayDeque<Block>[] free; // by size, the last one given back first
+    private long limit; // for messages that come
+    private long taken; // of that
     private int tick;
     private boolean closed;
 
@@ -63,20 +69,59 @@ final class LargeMemory implements AutoCloseable {
         return (long) (STEPS + size % STEPS) << size / STEPS + SMALLEST_SHIFT - STEP_SHIFT;
     }
 
+    /** A channel may take so much for messages that come. */
+    synchronized void raiseLimit(long ofChannel) {
+        limit = Math.max(limit, MOST_SHARES * ofChannel);
+    }
+
     /**
-     * Takes memory for a message of a channel.
+     * Takes memory for a message that comes.
+     *
+     * @return null when all channels have taken as much as they may
+     * @throws VerbenaException as {@link ProtectionDomain#allocate} does
+     */
+    @Nullable Block take(int bytes, MessageChannel user) {
+        if (!count(bytes)) {
+            return null;
+        }
+        Block block = null;
+        try {
+            block = take(bytes, user, true);
+            block.comes = true;
+            return block;
+        } finally {
+            if (block == null) {
+                boolean ignored = count(-bytes);
+            }
+        }
+    }
+
+    private synchronized boolean count(int bytes) {
+        boolean fits = taken + bytes <= limit;
+        taken += fits ? bytes : 0;
+        return fits;
+    }
+
+    /**
+     * Takes memory for a copy of a message that is sent.
      *
      * @throws VerbenaException as {@link ProtectionDomain#allocate} does
      */
+    Block takeForCopy(int bytes, MessageChannel user) {
+        return take(bytes, user, false);
+    }
+
     @SuppressWarnings("ReferenceEquality") // the same channel
-    Block take(int bytes, MessageChannel user) {
+    private Block take(int bytes, MessageChannel user, boolean clears) {
         int size = sizeOf(bytes);
         Block block = kept(size);
         if (block == null) {
             block = new Block(domain.allocate(bytesOf(size), Access.LOCAL_WRITE), size, user);
         } else if (block.user != user) {
             block.user = user;
-            block.region.memory().fill((byte) 0);
+            if (clears) {
+                block.region.memory().fill((byte) 0);
+            }
         }
         block.bytes = bytes;
         return block;
@@ -90,6 +135,8 @@ final class LargeMemory implements AutoCloseable {
     /** Gives memory back that neither the device nor the program uses any more. */
     void giveBack(Block block) {
         synchronized (this) {
+            taken -= block.comes ? block.bytes : 0;
+            block.comes = false;
             if (!closed) {
                 block.givenBack = tick;
                 ArrayDeque<Block> kept = free[block.size];

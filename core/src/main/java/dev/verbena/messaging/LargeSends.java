@@ -64,7 +64,7 @@ final class LargeSends {
             one.from.clear().add(list, 0, length);
             return null;
         }
-        LargeMemory.Block copy = memory.take(length, channel);
+        LargeMemory.Block copy = memory.takeForCopy(length, channel);
         boolean filled = false;
         try {
             MemorySegment.copy(data, offset, copy.region.memory(), 0, length);

@@ -108,6 +108,7 @@ public final class MessageChannel extends PolledConnection<SendCallback> {
             this.maxMessage = options.values.maxMessage;
             this.keepAliveTicks = PollerClock.ticks(options.values.keepAlive);
             this.credits = new Credits(options.values.receives);
+            poller.largeMemory().raiseLimit(options.largeMemory());
             this.exposures =
                     new Exposures(
                             this,
@@ -697,9 +698,10 @@ public final class MessageChannel extends PolledConnection<SendCallback> {
         if (!outbox.isEstablished()) {
             return null;
         }
+        inbox.offerMemory(); // other channels may have given memory back
         String late = outbox.late(now);
         if (late == null && exposures.isLate(now)) {
-            late = "memory that was asked back was not given back";
+            late = "memory that was offered or asked back was not written to or given back";
         }
         if (late != null) {
             return late + " within " + Text.time(options.values.timeout);

@@ -19,9 +19,10 @@ import java.util.function.Consumer;
  *
  * <p>A channel has no buffers of its own. All channels of a {@link Poller} share its buffers for
  * frames that are being sent; those with the same {@linkplain #withEagerLimit eager limit} share
- * its receives: 64 at first, and more when more messages come than are polled. Memory for a message
- * above that limit is taken when it comes. The two sides need not agree: the handshake says what
- * each has.
+ * its receives: 64 at first, or 1 MiB of them, and up to 2,048 or 64 MiB when more messages come
+ * than are polled; the lower of each two, but never fewer than one channel needs. Memory for a
+ * message above that limit is taken when it comes. The two sides need not agree: the handshake says
+ * what each has.
  *
  * <p>Immutable.
  */
@@ -95,7 +96,8 @@ public final class MessagingOptions {
      * Changes how much memory the messages above the eager limit may take on this side of a
      * channel: as much for those that come, from when they are announced until they are released,
      * and as much again for copies of those that are sent. What does not fit waits. It is never
-     * less than the longest message.
+     * less than the longest message. All channels of a poller together take at most 64 times the
+     * largest of these limits for what comes.
      *
      * @param bytes 0 or more
      * @return a changed copy of these options
@@ -172,7 +174,8 @@ public final class MessagingOptions {
      * Changes the deadline of each message, write and read, from its post: one that has not ended
      * then closes the channel with IO_TIMEOUT, as reliable connections cannot take a single message
      * back. Looked at every 100 ms: it may come 0.3 s late. The deadline of a message above the
-     * eager limit begins when the peer has offered memory for it.
+     * eager limit begins when the peer has offered memory for it; a peer that does not write to
+     * that memory loses its channel after twice this time, and 1 s for each MiB.
      *
      * @param within longer than zero
      * @return a changed copy of these options

@@ -145,6 +145,11 @@ final class Outbox {
         frames.open(peerExposures);
     }
 
+    /** The longest message that is not large. */
+    int eagerLimit() {
+        return eagerLimit;
+    }
+
     // ---- requests
 
     private boolean hasRoom(RequestKind kind, long length, boolean copied) {

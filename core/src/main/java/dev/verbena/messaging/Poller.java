@@ -55,7 +55,7 @@ public final class Poller implements Pollers {
 
     private static final int INLINE_BYTES = MOST_INLINE + Frame.OFFER_BYTES;
     private static final int FRAMES_AT_ONCE = 16; // registered
-    private static final int MOST_RECEIVES = 2048; // that channels share, if none needs more
+    private static final int FRAME_BYTES_AT_ONCE = 1 << 20; // or less, if one has less
     private static final Duration CLOSE_WITHIN = Duration.ofSeconds(10);
 
     private final Adapter adapter;
@@ -599,9 +599,7 @@ public final class Poller implements Pollers {
                     return pool;
                 }
             }
-            RawReceives made =
-                    RawReceives.ofMessages(
-                            this, depth, Math.min(most, Math.max(depth, MOST_RECEIVES)), bytes);
+            RawReceives made = RawReceives.ofMessages(this, depth, most, bytes);
             receives.add(made);
             return made;
         }
@@ -615,7 +613,8 @@ public final class Poller implements Pollers {
                     return one;
                 }
             }
-            FrameBuffers made = new FrameBuffers(domain, bytes, FRAMES_AT_ONCE);
+            int slab = Math.clamp(FRAME_BYTES_AT_ONCE / bytes, 1, FRAMES_AT_ONCE);
+            FrameBuffers made = new FrameBuffers(domain, bytes, slab);
             frameBuffers.add(made);
             return made;
         }

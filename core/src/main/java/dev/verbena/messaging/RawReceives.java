@@ -35,7 +35,12 @@ import java.util.BitSet;
  * first.
  */
 public final class RawReceives implements AutoCloseable {
-    private static final int FIRST = 64; // of a pool that grows: it doubles
+    // A pool that grows begins with so many, or as many as have so many bytes; it doubles up to the
+    // others. It has always as many as one channel needs.
+    private static final int FIRST = 64;
+    private static final int FIRST_BYTES = 1 << 20;
+    private static final int MOST = 2048;
+    private static final int MOST_BYTES = 64 << 20;
     private static final int QUIET_TICKS = 50; // until it shrinks
 
     private final Poller poller;
@@ -133,9 +138,12 @@ public final class RawReceives implements AutoCloseable {
      * channels need.
      *
      * @param depth how many a channel needs at most: so many are always there
+     * @param deepest how many the device takes at most
      */
-    static RawReceives ofMessages(Poller poller, int depth, int most, int bytes) {
-        return shared(poller, Math.clamp(FIRST, depth, most), most, bytes, true);
+    static RawReceives ofMessages(Poller poller, int depth, int deepest, int bytes) {
+        int most = Math.clamp(Math.min(MOST, MOST_BYTES / bytes), depth, deepest);
+        int first = Math.clamp(Math.min(FIRST, FIRST_BYTES / bytes), depth, most);
+        return shared(poller, first, most, bytes, true);
     }
 
     private static RawReceives shared(

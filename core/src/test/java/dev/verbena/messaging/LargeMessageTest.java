@@ -509,10 +509,35 @@ class LargeMessageTest {
             assertThat(memory.take(99_999, two.a)).isSameAs(block);
             assertThat(block.region.memory().get(ValueLayout.JAVA_BYTE, 0)).isEqualTo((byte) 42);
             memory.giveBack(block);
-            assertThat(memory.take(100_000, two.b)).isSameAs(block);
+            assertThat(memory.takeForCopy(100_000, two.b)).isSameAs(block);
+            assertThat(block.region.memory().get(ValueLayout.JAVA_BYTE, 0)).isEqualTo((byte) 42);
+            memory.giveBack(block);
+            assertThat(memory.take(100_000, two.a)).isSameAs(block);
             MemorySegment zeros = MemorySegment.ofArray(new byte[(int) block.region.bytes()]);
             assertThat(block.region.memory().mismatch(zeros)).isEqualTo(-1);
             memory.giveBack(block);
+        }
+    }
+
+    /** However many peers announce messages. */
+    @Test
+    void theMemoryOfAPollerIsLimited() {
+        try (OneThread two = open(LARGE.withMaxMessage(100_000).withLargeMemory(0))) {
+            LargeMemory memory = two.pollerOfB.largeMemory();
+            List<LargeMemory.Block> others = new ArrayList<>();
+            for (int i = 0; i < 64; i++) {
+                others.add(memory.take(100_000, two.b));
+            }
+            assertThat(others).doesNotContainNull();
+            assertThat(memory.take(1, two.b)).isNull();
+            CompletableFuture<Void> sent = two.a.sendAsync(message(70_000));
+            two.run();
+            assertThat(sent).isNotDone();
+            memory.giveBack(others.removeLast());
+            two.pass(Duration.ofMillis(200));
+            assertThat(sent).isCompleted();
+            assertGot(70_000);
+            others.forEach(memory::giveBack);
         }
     }
 
@@ -559,6 +584,28 @@ class LargeMessageTest {
             assertThat(two.a.closeReason()).hasMessageContaining("without a credit");
             assertThat(two.a.receives.outstanding()).as("its receive is back").isEqualTo(posted);
             two.kept.forEach(Message::release);
+        }
+    }
+
+    /** It would keep memory from others. */
+    @Test
+    void whoDoesNotWriteToAnOfferLosesItsChannel() {
+        try (OneThread two = open(LARGE)) {
+            sendFrame(two, Frame.LARGE, 2 << 20, 0, 0);
+            two.pass(Duration.ofSeconds(4));
+            for (int i = 0; i < 5; i++) { // it answers keep-alives
+                sendFrame(two, Frame.CREDIT, 0, 0, 0);
+                two.pass(Duration.ofSeconds(4));
+            }
+            assertThat(two.a.closeReason()).hasMessageContaining("not written to");
+        }
+    }
+
+    @Test
+    void whoAnnouncesWhatFitsAReceiveLosesItsChannel() {
+        try (OneThread two = open(LARGE)) {
+            sendFrame(two, Frame.LARGE, EAGER, 0, 0);
+            assertThat(two.a.closeReason()).hasMessageContaining("fits a receive");
         }
     }
 

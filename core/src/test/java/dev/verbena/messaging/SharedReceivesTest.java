@@ -13,6 +13,7 @@ import dev.verbena.internal.verbs.FakeDevice;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 import java.lang.foreign.MemorySegment;
@@ -226,6 +227,23 @@ class SharedReceivesTest {
             two.pass(Duration.ofSeconds(1));
             assertThat(got).hasSize(2 * CREDIT);
             kept.forEach(Message::release);
+        }
+    }
+
+    /** However long its receives are. */
+    @ParameterizedTest
+    @CsvSource({"1000, 4, 64", "4064, 100, 104", "16000, 4, 64", "32000, 4, 32", "1000000, 4, 8"})
+    void thePoolIsLimitedInBytes(int eager, int credit, int receives) {
+        try (OneThread two = OneThread.open();
+                MessageChannel channel =
+                        new MessageChannel(
+                                two.poller,
+                                MessagingOptions.DEFAULTS
+                                        .withMaxMessage(eager)
+                                        .withEagerLimit(eager)
+                                        .withReceives(credit),
+                                null)) {
+            assertThat(channel.receives.count()).isEqualTo(receives);
         }
     }
 
