@@ -20,7 +20,9 @@ import org.jspecify.annotations.Nullable;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Comparator;
 import java.util.List;
+import java.util.Objects;
 import java.util.concurrent.atomic.AtomicLong;
 
 /**
@@ -74,7 +76,8 @@ public final class RegisteredByteBufAllocator extends AbstractByteBufAllocator
 
     /** The smallest class whose blocks have that many bytes. Class 2n has 256 << n bytes. */
     private static int sizeClass(int bytes) {
-        int log = Math.max(SMALLEST_LOG, Integer.SIZE - Integer.numberOfLeadingZeros(bytes - 1));
+        int last = Math.max(bytes, 1) - 1;
+        int log = Math.max(SMALLEST_LOG, Integer.SIZE - Integer.numberOfLeadingZeros(last));
         int whole = 2 * (log - SMALLEST_LOG);
         return whole > 0 && bytes <= 3 << (log - 2) ? whole - 1 : whole;
     }
@@ -117,6 +120,7 @@ public final class RegisteredByteBufAllocator extends AbstractByteBufAllocator
      *     is unchanged
      */
     boolean add(BufferList list, ByteBuf buffer, int index, int length) {
+        Objects.checkFromIndexSize(index, length, buffer.capacity());
         if (!buffer.hasMemoryAddress()) {
             return false;
         }
@@ -192,9 +196,8 @@ public final class RegisteredByteBufAllocator extends AbstractByteBufAllocator
             limit = registeredBytes.addAndGet(-bytes);
             LOGGER.log(
                     System.Logger.Level.WARNING,
-                    "No more than %,d bytes can be registered for buffers; further buffers are copied when they are sent. Raise the limit of lockable memory, or lower the allocator's limit"
-                            .formatted(limit),
-                    e);
+                    "No more than %,d bytes can be registered for buffers, further buffers are copied when they are sent: %s"
+                            .formatted(limit, e.getMessage()));
             return null;
         }
     }
@@ -295,8 +298,8 @@ public final class RegisteredByteBufAllocator extends AbstractByteBufAllocator
             List<MemoryRegion> all = new ArrayList<>(Arrays.asList(regions));
             all.remove(region);
             if (add) {
-                int at = find(start(region)) + 1;
-                all.add(Math.min(at, all.size()), region);
+                all.add(region);
+                all.sort(Comparator.comparingLong(Known::start));
             }
             return new Known(
                     all.stream().mapToLong(Known::start).toArray(),

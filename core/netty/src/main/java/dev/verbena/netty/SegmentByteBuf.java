@@ -17,6 +17,7 @@ import java.nio.channels.ClosedChannelException;
 import java.nio.channels.FileChannel;
 import java.nio.channels.GatheringByteChannel;
 import java.nio.channels.ScatteringByteChannel;
+import java.util.Objects;
 
 /**
  * A direct buffer over a memory segment, without {@code sun.misc.Unsafe}. The object is reusable:
@@ -111,31 +112,46 @@ abstract class SegmentByteBuf extends AbstractReferenceCountedByteBuf {
     }
 
     /**
-     * Copies bytes of any buffer. Allocates nothing for direct and heap buffers, and for composite
-     * buffers of these.
+     * Copies bytes of any buffer. Allocates nothing for heap buffers, for buffers of this class and
+     * everything that is derived from them, for other direct buffers that are not derived, and for
+     * composite buffers of these.
      *
-     * @param to any byte buffer, whose position and limit stay as they are and are not regarded
+     * @param to any byte buffer, whose position and limit stay as they are
      */
     static void copy(ByteBuf from, int index, ByteBuffer to, int offset, int length) {
+        Objects.checkFromIndexSize(index, length, from.capacity());
         if (from.hasArray()) {
             to.put(offset, from.array(), from.arrayOffset() + index, length);
-        } else if (from instanceof SegmentByteBuf segment) {
-            segment.checkIndex(index, length);
-            to.put(offset, segment.view, index, length);
-        } else if (from instanceof CompositeByteBuf composite && length > 0) {
-            for (int done = 0; done < length; ) {
-                int component = composite.toComponentIndex(index + done);
-                ByteBuf part = composite.internalComponent(component);
-                int start = index + done - composite.toByteIndex(component);
-                int bytes = Math.min(length - done, part.capacity() - start);
-                copy(part, start, to, offset + done, bytes);
-                done += bytes;
-            }
+            return;
+        }
+        if (from instanceof CompositeByteBuf composite) {
+            copyParts(composite, index, to, offset, length);
+            return;
+        }
+        ByteBuf root = from;
+        for (ByteBuf next = root; next != null; next = next.unwrap()) {
+            root = next;
+        }
+        if (root instanceof SegmentByteBuf segment) {
+            int start = (int) (from.memoryAddress() - segment.memoryAddress());
+            to.put(offset, segment.view, start + index, length);
         } else if (from.nioBufferCount() == 1) {
             ByteBuffer source = from.internalNioBuffer(index, length);
             to.put(offset, source, source.position(), length);
         } else {
             from.getBytes(index, to.slice(offset, length));
+        }
+    }
+
+    private static void copyParts(
+            CompositeByteBuf from, int index, ByteBuffer to, int offset, int length) {
+        for (int done = 0; done < length; ) {
+            int component = from.toComponentIndex(index + done);
+            ByteBuf part = from.internalComponent(component);
+            int start = index + done - from.toByteIndex(component);
+            int bytes = Math.min(length - done, part.capacity() - start);
+            copy(part, start, to, offset + done, bytes);
+            done += bytes;
         }
     }
 
@@ -345,7 +361,7 @@ abstract class SegmentByteBuf extends AbstractReferenceCountedByteBuf {
         if (dst.hasArray()) {
             view.get(index, dst.array(), dst.arrayOffset() + dstIndex, length);
         } else {
-            dst.setBytes(dstIndex, nioBuffer(index, length));
+            dst.setBytes(dstIndex, this, index, length);
         }
         return this;
     }
