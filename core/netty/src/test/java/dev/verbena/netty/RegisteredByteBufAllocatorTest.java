@@ -277,7 +277,11 @@ class RegisteredByteBufAllocatorTest {
             assertThat(allocator.add(list, fine, 0, 100)).as("through the wrapper").isTrue();
             other.directBuffer(100).touch("lost");
             fine.touch("released").release();
-            while (leaks.isEmpty()) { // until the collector has found it
+            while (leaks.stream()
+                    .noneMatch(
+                            leak ->
+                                    leak.contains(
+                                            "Hint: lost"))) { // until the collector has found it
                 System.gc();
                 direct(100).release();
             }
@@ -286,8 +290,7 @@ class RegisteredByteBufAllocatorTest {
             logger.removeHandler(handler);
             logger.setUseParentHandlers(true);
         }
-        assertThat(leaks).hasSize(1).first().asString().contains("LEAK", "lost");
-        assertThat(leaks.element()).doesNotContain("Hint: released");
+        assertThat(leaks).noneMatch(leak -> leak.contains("Hint: released"));
     }
 
     /** Keeps what is logged. */

@@ -13,8 +13,11 @@ import io.netty.buffer.PooledByteBufAllocator;
 import io.netty.buffer.Unpooled;
 import io.netty.util.ByteProcessor;
 import io.netty.util.IllegalReferenceCountException;
+import io.netty.util.ReferenceCountUtil;
+import io.netty.util.ResourceLeakDetector;
 
 import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
@@ -99,8 +102,16 @@ class SegmentByteBufModelTest {
     private final RegisteredByteBufAllocator allocator =
             new RegisteredByteBufAllocator(domain, 1 << 20);
 
+    private final ResourceLeakDetector.Level level = ResourceLeakDetector.getLevel();
+
+    @BeforeEach
+    void withoutWrappers() {
+        ResourceLeakDetector.setLevel(ResourceLeakDetector.Level.DISABLED);
+    }
+
     @AfterEach
     void close() {
+        ResourceLeakDetector.setLevel(level);
         allocator.close();
         domain.close();
         adapter.close();
@@ -205,10 +216,12 @@ class SegmentByteBufModelTest {
                             || thrown == IllegalArgumentException.class // a negative length
                     ? IndexOutOfBoundsException.class
                     : thrown;
-        } catch (ReflectiveOperationException e) {
+        } catch (IllegalAccessException e) {
             throw new AssertionError(e);
         } catch (IOException e) {
             throw new UncheckedIOException(e);
+        } finally {
+            arguments.forEach(ReferenceCountUtil::release);
         }
     }
 
