@@ -170,6 +170,24 @@ class ChannelExplorationTest {
     }
 
     @Test
+    void aLargeMessageWaitsForMemory() {
+        explore(
+                "large messages, memory for one",
+                true,
+                options(4) // one release is not reported at once
+                        .withEagerLimit(EAGER)
+                        .withMaxMessage(LARGE)
+                        .withOutstanding(2)
+                        .withLargeMemory(LARGE),
+                messages(2, LARGE),
+                messages(0, LARGE),
+                true,
+                0,
+                0,
+                0);
+    }
+
+    @Test
     void aCloseEndsLargeMessages() {
         explore(
                 "large messages and a close",
