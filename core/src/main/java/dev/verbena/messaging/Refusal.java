@@ -11,6 +11,7 @@ import java.net.InetSocketAddress;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
+import java.util.regex.Pattern;
 
 /**
  * Why a server refuses a channel: the private data of its rejection. See the package's description.
@@ -20,6 +21,7 @@ import java.nio.charset.StandardCharsets;
  */
 record Refusal(Status status, String why) {
     private static final int HEADER_BYTES = 8;
+    private static final Pattern NOT_PRINTABLE = Pattern.compile("[^ -~]");
     private static final int MOST_BYTES = 136; // 148 that a rejection has, less Verbena's 12
 
     static Refusal forNow(String why) {
@@ -49,7 +51,8 @@ record Refusal(Status status, String why) {
                         : Status.CONNECTION_REFUSED;
         byte[] text = new byte[bytes.remaining()];
         bytes.get(text);
-        return new Refusal(status, new String(text, StandardCharsets.US_ASCII).trim());
+        String why = new String(text, StandardCharsets.US_ASCII).trim();
+        return new Refusal(status, NOT_PRINTABLE.matcher(why).replaceAll("?")); // it may be logged
     }
 
     /** What to throw when an attempt to connect has failed: with the server's words, if any. */
@@ -59,12 +62,15 @@ record Refusal(Status status, String why) {
                 thrown.status() == Status.CONNECTION_REFUSED && answer != null
                         ? read(answer.privateData())
                         : null;
-        return refusal == null
-                ? thrown
-                : new MessagingException(
-                        refusal.status,
-                        "%s refused the channel: %s".formatted(server, refusal.why),
-                        thrown);
+        return refusal == null ? thrown : explained(refusal, thrown, server);
+    }
+
+    static MessagingException explained(
+            Refusal refusal, VerbenaException thrown, InetSocketAddress server) {
+        return new MessagingException(
+                refusal.status,
+                "%s refused the channel: %s".formatted(server, refusal.why),
+                thrown);
     }
 
     /** Sends it. */

@@ -18,6 +18,8 @@ import java.util.List;
  */
 final class FakeExecution {
     private static final int SUCCESS = 0;
+    private static final int LENGTH_ERROR = 1;
+    private static final int INVALID_REQUEST = 9;
     private static final int ACCESS_ERROR = 10;
     private static final int RNR = 13;
 
@@ -244,15 +246,21 @@ final class FakeExecution {
             peer.taken.add(receive);
             return SUCCESS;
         }
-        if (settings.carriesBytes) {
-            carry(send, receive);
+        if (settings.carriesBytes && !carry(send, receive)) {
+            queuePairs.end(peer.receiveCq, receive.receiveId(), LENGTH_ERROR, peer);
+            queuePairs.fail(peer);
+            return INVALID_REQUEST;
         }
         int extra = send.intAt(ibv_send_wr.imm_data$offset());
         int flags = 0;
         int opcode = RECEIVED;
         if (send.opcode() == SendChain.SEND_WITH_INVALIDATE) {
             flags = settings.vendorId == FakeSettings.RXE ? HAS_INVALIDATED_RXE : HAS_INVALIDATED;
-            memory.invalidate(extra, 0);
+            if (!memory.invalidateFor(extra, peer.address)) {
+                peer.receives.addFirst(receive);
+                queuePairs.fail(peer);
+                return ACCESS_ERROR;
+            }
         } else if (send.opcode() != SendChain.SEND) {
             flags = HAS_IMMEDIATE;
             opcode =
@@ -274,8 +282,8 @@ final class FakeExecution {
         return SUCCESS;
     }
 
-    /** Copies a message into the receive's buffers. */
-    private static void carry(PostedRequest send, PostedRequest receive) {
+    /** Copies a message into the receive's buffers; false if it is longer than they are. */
+    private static boolean carry(PostedRequest send, PostedRequest receive) {
         byte[] message = send.message();
         int copied = 0;
         for (MemorySegment buffer : receive.buffers()) {
@@ -283,9 +291,7 @@ final class FakeExecution {
             MemorySegment.copy(message, copied, buffer, JAVA_BYTE, 0, count);
             copied += count;
         }
-        if (copied < message.length) {
-            throw new IllegalStateException("A message is longer than its receive");
-        }
+        return copied == message.length;
     }
 
     /** Copies bytes from or to memory of the peer, if its region or window admits the key. */
@@ -296,11 +302,11 @@ final class FakeExecution {
         }
         long rdma = ibv_send_wr.wr$offset() + ibv_send_wr.wr.rdma$offset();
         int key = send.intAt(rdma + ibv_send_wr.wr.rdma.rkey$offset());
-        if (!memory.admits(key, peer.address)) {
+        long address = send.remoteAddress();
+        if (!memory.admits(key, peer.address, address, send.length())) {
             queuePairs.fail(peer);
             return ACCESS_ERROR;
         }
-        long address = send.remoteAddress();
         for (MemorySegment buffer : send.buffers()) {
             MemorySegment there = Native.at(address, buffer.byteSize());
             if (send.opcode() == SendChain.WRITE) {

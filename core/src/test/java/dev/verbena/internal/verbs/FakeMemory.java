@@ -5,6 +5,8 @@ import static java.lang.foreign.ValueLayout.JAVA_BYTE;
 import dev.verbena.bindings.ibv_mw_bind_info;
 import dev.verbena.bindings.ibv_send_wr;
 
+import org.jspecify.annotations.Nullable;
+
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -29,6 +31,8 @@ final class FakeMemory {
         int written; // the rkey in its ibv_mw, which is the library's to write
         long boundOn; // the queue pair, or 0
         long region; // that it is or was bound to
+        long start;
+        long bytes;
     }
 
     private final FakeSettings settings;
@@ -134,11 +138,17 @@ final class FakeMemory {
     }
 
     /**
-     * Whether a peer may access memory with this key: that of a region, or of a window that is
+     * Whether a peer may access memory with this key: that of a region, or that of a window that is
      * bound on this queue pair.
      */
-    boolean admits(int key, long qp) {
-        return windows.values().stream().anyMatch(w -> w.key == key && w.boundOn == qp)
+    boolean admits(int key, long qp, long address, long bytes) {
+        return windows.values().stream()
+                        .anyMatch(
+                                w ->
+                                        w.key == key
+                                                && w.boundOn == qp
+                                                && address >= w.start
+                                                && address + bytes <= w.start + w.bytes)
                 || open.keySet().stream().anyMatch(mr -> FakeDevice.keyOf(mr) == key);
     }
 
@@ -175,27 +185,44 @@ final class FakeMemory {
         }
         window.boundOn = qp;
         window.key = keyOf(send);
-        window.region =
-                send.longAt(
-                        ibv_send_wr.bind_mw$offset()
-                                + ibv_send_wr.bind_mw.bind_info$offset()
-                                + ibv_mw_bind_info.mr$offset());
+        long info = ibv_send_wr.bind_mw$offset() + ibv_send_wr.bind_mw.bind_info$offset();
+        window.start = send.longAt(info + ibv_mw_bind_info.addr$offset());
+        window.bytes = send.longAt(info + ibv_mw_bind_info.length$offset());
+        window.region = send.longAt(info + ibv_mw_bind_info.mr$offset());
         return SUCCESS;
     }
 
-    /** Carries out an invalidate, of this queue pair's or, with 0, of a peer's. */
+    /** Carries out an invalidate of this queue pair's. */
     int invalidate(int key, long by) {
-        for (Window window : windows.values()) {
-            if (window.key == key) {
-                if (window.boundOn == 0) {
-                    settings.panics.add("window 0x%08x is not bound".formatted(key));
-                } else if (by != 0 && window.boundOn != by) {
-                    return QP_OP_ERROR;
-                }
-                window.boundOn = 0;
-                return SUCCESS;
-            }
+        Window window = window(key);
+        return window != null && unbind(window, by) ? SUCCESS : QP_OP_ERROR;
+    }
+
+    /**
+     * Carries out the invalidate that a message for this queue pair asks for. A key that no window
+     * has is accepted: which devices look is unknown.
+     *
+     * @return false when the key is not this queue pair's
+     */
+    boolean invalidateFor(int key, long qp) {
+        Window window = window(key);
+        if (settings.peerIsHostile && window != null && window.boundOn == 0) {
+            return false; // the peer's mistake, not this side's
         }
-        return by == 0 ? SUCCESS : QP_OP_ERROR;
+        return window == null || unbind(window, qp);
+    }
+
+    private @Nullable Window window(int key) {
+        return windows.values().stream().filter(w -> w.key == key).findFirst().orElse(null);
+    }
+
+    private boolean unbind(Window window, long by) {
+        if (window.boundOn == 0) {
+            settings.panics.add("window 0x%08x is not bound".formatted(window.key));
+        } else if (window.boundOn != by) {
+            return false;
+        }
+        window.boundOn = 0;
+        return true;
     }
 }

@@ -260,5 +260,8 @@ abstract class FakeSettings extends DeviceControl {
      */
     public Predicate<PostedRequest> acknowledgedLate = request -> false;
 
+    /** A send that invalidates a key that is free is the peer's mistake, and no panic. */
+    public boolean peerIsHostile;
+
     public boolean carriesBytes; // of messages, reads and writes
 }
