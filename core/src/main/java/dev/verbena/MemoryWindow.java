@@ -6,6 +6,7 @@ import dev.verbena.internal.queue.Endpoint;
 import dev.verbena.internal.queue.NativeQueuePair;
 import dev.verbena.internal.queue.Window;
 import dev.verbena.internal.runtime.Teardown;
+import dev.verbena.internal.util.Text;
 import dev.verbena.internal.verbs.DeviceControl;
 import dev.verbena.internal.verbs.Errno;
 
@@ -323,6 +324,6 @@ public final class MemoryWindow extends NativeObject {
 
     @Override
     String describe() {
-        return "MemoryWindow with token 0x%08x".formatted(remoteToken());
+        return "MemoryWindow with token " + Text.key(remoteToken());
     }
 }

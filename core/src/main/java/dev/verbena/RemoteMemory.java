@@ -3,6 +3,7 @@ package dev.verbena;
 import com.google.errorprone.annotations.CheckReturnValue;
 
 import dev.verbena.internal.util.Arguments;
+import dev.verbena.internal.util.Text;
 
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -118,8 +119,9 @@ public record RemoteMemory(long address, int token, long bytes) {
         return offset >= 0 && offset <= bytes - length;
     }
 
+    /** The text has half of the remote key only: it grants access, and texts are logged. */
     @Override
     public String toString() {
-        return "%d bytes at 0x%x of the peer, token 0x%08x".formatted(bytes, address, token);
+        return "%d bytes at 0x%x of the peer, token %s".formatted(bytes, address, Text.key(token));
     }
 }

@@ -9,6 +9,7 @@ import com.sun.management.ThreadMXBean;
 import dev.verbena.internal.events.FlightRecording;
 import dev.verbena.internal.events.FlightRecording.WindowBoundEvent;
 import dev.verbena.internal.events.FlightRecording.WindowInvalidatedEvent;
+import dev.verbena.internal.util.Text;
 
 import jdk.jfr.Configuration;
 import jdk.jfr.Recording;
@@ -194,7 +195,11 @@ class FlightRecorderTest {
                             "Window Invalidated");
             assertThat(events)
                     .extracting(event -> event.getInt("token"))
-                    .containsExactly(tokens[0], tokens[0], tokens[1], tokens[1]);
+                    .containsExactly(
+                            Text.shown(tokens[0]),
+                            Text.shown(tokens[0]),
+                            Text.shown(tokens[1]),
+                            Text.shown(tokens[1]));
             assertThat(events)
                     .allSatisfy(
                             event ->

@@ -5,6 +5,7 @@ import com.google.errorprone.annotations.CheckReturnValue;
 import dev.verbena.MemoryWindow;
 import dev.verbena.RemoteMemory;
 import dev.verbena.Status;
+import dev.verbena.internal.util.Text;
 
 import org.jspecify.annotations.Nullable;
 
@@ -301,6 +302,6 @@ public final class Exposure implements AutoCloseable {
 
     @Override
     public String toString() {
-        return "Exposure with token 0x%08x on %s".formatted(token, channel);
+        return "Exposure with token %s on %s".formatted(Text.key(token), channel);
     }
 }

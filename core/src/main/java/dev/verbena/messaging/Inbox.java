@@ -3,6 +3,7 @@ package dev.verbena.messaging;
 import dev.verbena.PostResult;
 import dev.verbena.Status;
 import dev.verbena.VerbenaException;
+import dev.verbena.internal.util.Text;
 
 import org.jspecify.annotations.Nullable;
 
@@ -204,8 +205,8 @@ final class Inbox {
     }
 
     private static String wrongToken(int token) {
-        return "invalidated the token 0x%08x, which is not exposed to it, or must be invalidated by a message"
-                .formatted(token);
+        return "invalidated the token %s, which is not exposed to it, or must be invalidated by a message"
+                .formatted(Text.key(token));
     }
 
     /** A message took an exposure back. The program releases a future's. */

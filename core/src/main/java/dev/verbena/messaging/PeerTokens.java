@@ -1,6 +1,7 @@
 package dev.verbena.messaging;
 
 import dev.verbena.internal.util.IntMap;
+import dev.verbena.internal.util.Text;
 
 import org.jspecify.annotations.Nullable;
 
@@ -60,11 +61,11 @@ final class PeerTokens {
     String whyNot(int token) {
         for (int i = 0; i < REMEMBERED; i++) {
             if (ended[i] == token && reasons[i] != null) {
-                return "the exposure with the token 0x%08x has ended, because %s"
-                        .formatted(token, reasons[i]);
+                return "the exposure with the token %s has ended, because %s"
+                        .formatted(Text.key(token), reasons[i]);
             }
         }
-        return "the peer exposes no memory with the token 0x%08x here: take the RemoteMemory from a message of this channel, and as long as its exposure lasts"
-                .formatted(token);
+        return "the peer exposes no memory with the token %s here: take the RemoteMemory from a message of this channel, and as long as its exposure lasts"
+                .formatted(Text.key(token));
     }
 }

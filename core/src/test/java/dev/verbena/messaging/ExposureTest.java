@@ -157,7 +157,7 @@ class ExposureTest {
             assertThat(two.log).containsExactly("INTERNAL_ERROR");
             assertThat(two.a.closeReason())
                     .hasMessageContaining(
-                            "invalidated the token 0x12345678, which is not exposed to it");
+                            "invalidated the token 0x1234xxxx, which is not exposed to it");
         }
     }
 

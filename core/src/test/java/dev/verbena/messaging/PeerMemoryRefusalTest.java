@@ -12,6 +12,7 @@ import dev.verbena.OpFlags;
 import dev.verbena.RemoteMemory;
 import dev.verbena.Status;
 import dev.verbena.VerbenaException;
+import dev.verbena.internal.util.Text;
 
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -58,14 +59,15 @@ class PeerMemoryRefusalTest {
                     memory.writeAsync(bytes, invented),
                     Status.ACCESS_VIOLATION,
                     "MessageChannel over QueuePair",
-                    "the peer exposes no memory with the token 0x%08x".formatted(~remote.token()),
+                    "the peer exposes no memory with the token %s"
+                            .formatted(Text.key(~remote.token())),
                     "a message of this channel");
             exposure.revoke();
             two.run();
             isRefused(
                     memory.writeAsync(bytes, remote),
                     Status.ACCESS_VIOLATION,
-                    "the exposure with the token 0x%08x has ended".formatted(remote.token()),
+                    "the exposure with the token %s has ended".formatted(Text.key(remote.token())),
                     "the peer asked for that memory back");
             Exposure second = two.a.expose(two.region, OpFlags.ALLOW_REMOTE_WRITE, LONG);
             RemoteMemory next = two.announce(second);
@@ -73,7 +75,7 @@ class PeerMemoryRefusalTest {
             isRefused(
                     memory.writeAsync(bytes, next),
                     Status.ACCESS_VIOLATION,
-                    "the exposure with the token 0x%08x has ended".formatted(next.token()),
+                    "the exposure with the token %s has ended".formatted(Text.key(next.token())),
                     "this side gave that memory back");
             two.run();
             assertThat(back).isCompleted();

@@ -2,6 +2,7 @@ package dev.verbena.internal.events;
 
 import dev.verbena.Peer;
 import dev.verbena.PostResult;
+import dev.verbena.internal.util.Text;
 
 import jdk.jfr.Category;
 import jdk.jfr.DataAmount;
@@ -81,7 +82,7 @@ public final class FlightRecording {
             WindowBoundEvent event = new WindowBoundEvent();
             event.device = device;
             event.queuePair = queuePair;
-            event.token = token;
+            event.token = Text.shown(token);
             event.address = address;
             event.length = length;
             event.commit();
@@ -93,7 +94,7 @@ public final class FlightRecording {
             WindowInvalidatedEvent event = new WindowInvalidatedEvent();
             event.device = device;
             event.queuePair = queuePair;
-            event.token = token;
+            event.token = Text.shown(token);
             event.byPeer = byPeer;
             event.commit();
         }
@@ -125,7 +126,8 @@ public final class FlightRecording {
     @StackTrace(false)
     abstract static class OfWindow extends OfQueuePair {
         @Label("Token")
-        @Description("The remote key (rkey)")
+        @Description(
+                "The upper half of the remote key (rkey); the lower one, without which nobody can use it, is not recorded")
         int token;
     }
 

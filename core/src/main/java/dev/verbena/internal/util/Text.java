@@ -4,7 +4,7 @@ import java.math.BigDecimal;
 import java.math.RoundingMode;
 import java.time.Duration;
 
-/** Durations and counts in messages. */
+/** Durations, counts and remote keys in messages. */
 public final class Text {
     private static final int NANO_DIGITS = 9;
     private static final int DIGITS = 3;
@@ -33,6 +33,19 @@ public final class Text {
             value = value.setScale(Math.max(0, DIGITS - wholeDigits), RoundingMode.HALF_UP);
         }
         return value.stripTrailingZeros().toPlainString() + UNITS[unit];
+    }
+
+    /**
+     * A remote key (NDK: token), such as 0x1234xxxx. Whoever has one may access memory, so
+     * messages, logs and recordings get half of it only.
+     */
+    public static String key(int token) {
+        return "0x%04xxxxx".formatted(shown(token) >>> Short.SIZE);
+    }
+
+    /** The half of a remote key that may be recorded; the other is 0. */
+    public static int shown(int token) {
+        return token & 0xFFFF_0000;
     }
 
     /** A count with its noun, such as 1 attempt or 2,000 attempts. */
