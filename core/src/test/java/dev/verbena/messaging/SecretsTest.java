@@ -213,8 +213,7 @@ class SecretsTest {
             tokens.add(two.expose(OneThread.WRITE, LONG).token);
             two.b
                     .pair
-                    .sendAndInvalidate(
-                            0, two.bytes(SECRET), 0x5EC2_E7AA, OpFlags.SILENT_SUCCESS)
+                    .sendAndInvalidate(0, two.bytes(SECRET), 0x5EC2_E7AA, OpFlags.SILENT_SUCCESS)
                     .orThrow();
             tokens.add(0x5EC2_E7AA);
             two.run();

@@ -120,6 +120,11 @@ enum WireTarget {
             }
         }
 
+        @Override
+        int inputs() {
+            return 20_000; // each tries 36 slices
+        }
+
         private static boolean slices(RemoteMemory memory, long from, long length) {
             try {
                 RemoteMemory slice = memory.slice(from, length);
