@@ -465,6 +465,13 @@ final class Exposures {
         report(exposure, exposure.why, null);
     }
 
+    /** A peer of another connection has invalidated a key that was to be invalidated here. */
+    void invalidatedByOther(Exposure exposure) {
+        if (channel.isOpen()) { // else its end is that of the channel
+            invalidated(exposure);
+        }
+    }
+
     private MemoryWindow end(Exposure exposure) {
         MemoryWindow window = exposure.window;
         if (window == null) {

@@ -404,6 +404,9 @@ final class Outbox {
         PostResult result = pair.invalidate(slot, window, OpFlags.NONE);
         if (result.isAccepted()) {
             posted(slot, RequestKind.INVALIDATE, Exposures.INVALIDATED, exposure);
+        } else if (result == PostResult.WINDOW_NOT_BOUND) {
+            // A peer of another connection has: Soft-RoCE does not look at whose a key is.
+            poller.execute(() -> exposures.invalidatedByOther(exposure));
         } else {
             channel.reason.refused("an invalidate", result.status());
         }

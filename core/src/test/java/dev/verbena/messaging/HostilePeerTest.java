@@ -95,6 +95,36 @@ class HostilePeerTest {
         }
     }
 
+    /** Soft-RoCE does not look at which connection a key belongs to. */
+    @Test
+    void whoInvalidatesAForeignKeyLosesItsOwnChannelAlone() {
+        try (OneThread two = OneThread.open();
+                MessageChannel victim = new MessageChannel(two.poller, OneThread.SMALL, null);
+                MessageChannel attacker =
+                        new MessageChannel(two.pollerOfB, OneThread.SMALL, null)) {
+            two.device.anyoneInvalidates = true;
+            Two.connect(victim, attacker);
+            Exposure exposure = two.expose(WRITE, LONG);
+            two.announce(exposure);
+            two.other.memory().fill((byte) 0);
+            Frame.write(two.other.memory(), 0, Frame.MESSAGE, new Credits(1), 0, 0);
+            attacker.pair
+                    .sendAndInvalidate(
+                            0,
+                            new BufferList(1).add(two.other, 0, Frame.HEADER_BYTES),
+                            exposure.token,
+                            OpFlags.SILENT_SUCCESS)
+                    .orThrow();
+            two.run();
+            assertThat(victim.closeReason()).hasMessageContaining("invalidated the token");
+            exposure.revoke();
+            two.run();
+            assertThat(two.a.closeReason()).isNull();
+            assertThat(two.log).contains("CANCELLED");
+            assertThat(two.expose(WRITE, LONG)).as("another one").isNotNull();
+        }
+    }
+
     @Test
     void whatAPeerClaimsCostsNoMemory() {
         try (OneThread two = OneThread.open();

@@ -209,7 +209,7 @@ final class FakeMemory {
         if (settings.peerIsHostile && window != null && window.boundOn == 0) {
             return false; // the peer's mistake, not this side's
         }
-        return window == null || unbind(window, qp);
+        return window == null || unbind(window, settings.anyoneInvalidates ? window.boundOn : qp);
     }
 
     private @Nullable Window window(int key) {

@@ -263,5 +263,8 @@ abstract class FakeSettings extends DeviceControl {
     /** A send that invalidates a key that is free is the peer's mistake, and no panic. */
     public boolean peerIsHostile;
 
+    /** A send may invalidate windows of other queue pairs, too, as on Soft-RoCE. */
+    public boolean anyoneInvalidates;
+
     public boolean carriesBytes; // of messages, reads and writes
 }
