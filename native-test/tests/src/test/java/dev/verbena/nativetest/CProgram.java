@@ -18,7 +18,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.function.BiPredicate;
 import java.util.stream.Collectors;
 
-/** A program of rdma-core that runs beside a test, and dies with it. */
+/** A C program, of rdma-core or of this project, that runs beside a test, and dies with it. */
 final class CProgram implements AutoCloseable {
     private static final long SECONDS = 60;
     private static final int LINES = 30;
@@ -48,6 +48,49 @@ final class CProgram implements AutoCloseable {
     /** Starts one. Without it the test is skipped, with a message, or fails. */
     static CProgram start(String debianPackage, String... command) {
         need(command[0], debianPackage);
+        return new CProgram(command);
+    }
+
+    /**
+     * Compiles a program of this project.
+     *
+     * @param source its file, from the folder native-test
+     * @param headers the folder of the headers that it includes, from there too
+     * @return the program
+     */
+    static Path compile(String source, String headers) throws InterruptedException {
+        Path folder = Path.of("").toAbsolutePath();
+        while (!Files.exists(folder.resolve("native-test").resolve(source))) {
+            folder = folder.getParent();
+        }
+        folder = folder.resolve("native-test");
+        Path program =
+                Path.of(
+                        System.getProperty("java.io.tmpdir"),
+                        "verbena-peer-" + ProcessHandle.current().pid());
+        String[] command = {
+            System.getenv().getOrDefault("CC", "cc"),
+            "-O2",
+            "-std=gnu11",
+            "-Wall",
+            "-Wextra",
+            "-Werror",
+            "-I" + folder.resolve(headers),
+            "-o",
+            program.toString(),
+            folder.resolve(source).toString(),
+            "-lrdmacm",
+            "-libverbs"
+        };
+        try (CProgram compiler = start("gcc libibverbs-dev librdmacm-dev", command)) {
+            compiler.awaitSuccess();
+        }
+        program.toFile().deleteOnExit();
+        return program;
+    }
+
+    /** Starts a program that {@link #compile} has made. */
+    static CProgram startBuilt(String... command) {
         return new CProgram(command);
     }
 

@@ -15,7 +15,7 @@ import java.util.function.Consumer;
 final class Sides implements AutoCloseable {
     final Adapter there = Adapter.open(RdmaDevices.active().getFirst());
     final Adapter here = Adapter.open(RdmaDevices.active().getLast());
-    private final Poller far = Poller.start(there, IdleStrategy.events());
+    final Poller far = Poller.start(there, IdleStrategy.events());
 
     /** An address of a device; the kernel chooses the port. */
     static InetSocketAddress anyPort(Adapter adapter) {

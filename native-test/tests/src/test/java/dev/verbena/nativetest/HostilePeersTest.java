@@ -1,0 +1,214 @@
+package dev.verbena.nativetest;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.verbena.Access;
+import dev.verbena.MemoryRegion;
+import dev.verbena.OpFlags;
+import dev.verbena.RemoteMemory;
+import dev.verbena.messaging.Exposure;
+import dev.verbena.messaging.IdleStrategy;
+import dev.verbena.messaging.Message;
+import dev.verbena.messaging.MessageChannel;
+import dev.verbena.messaging.MessageHandler;
+import dev.verbena.messaging.MessageServer;
+import dev.verbena.messaging.MessagingOptions;
+import dev.verbena.messaging.Poller;
+import dev.verbena.trust.Trust;
+
+import org.junit.jupiter.api.Tag;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+import java.io.IOException;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.TimeUnit;
+import java.util.stream.Stream;
+
+/**
+ * A peer in C, which breaks the protocol in each way that its program knows, against a server of
+ * this process. After each attack the server still serves a good client, through the channel that
+ * it had and through a new one; the number of threads and descriptors and the resident memory stay
+ * within the bounds below, and the memory of a good channel is as it was.
+ */
+@NeedsDevices
+@Tag("trust")
+@Timeout(300)
+class HostilePeersTest {
+    private static final Duration LONG = Duration.ofSeconds(120);
+
+    /** Channels that the server has at a time: what bounds memory. */
+    private static final int MOST = 24;
+
+    private static final String[] ACCESSES = {"write", "write-with-immediate", "read", "atomic"};
+    private static final int MOST_MORE_THREADS = 4;
+    private static final int MOST_MORE_DESCRIPTORS = 2;
+    private static final int MOST_MORE_MEGABYTES = 96;
+
+    private static final MessagingOptions OPTIONS =
+            MessagingOptions.DEFAULTS
+                    .withMaxMessage(1 << 16)
+                    .withReceives(16)
+                    .withOutstanding(16)
+                    .withExposures(4)
+                    .withTimeout(Duration.ofSeconds(60));
+    private static final MessageHandler ECHO =
+            (channel, message) -> {
+                message.retain();
+                var _ =
+                        channel.sendAsync(message.data())
+                                .whenComplete((nothing, thrown) -> message.release());
+            };
+
+    private final BlockingQueue<MessageChannel> opened = new LinkedBlockingQueue<>();
+    private final List<String> harm = new ArrayList<>();
+    private MessageChannel served; // the server's side of the good one
+    private int attacks;
+    private Duration longest = Duration.ZERO;
+
+    private static Path program() throws IOException, InterruptedException {
+        return CProgram.compile("trust/peer/hostile.c", "bench/c");
+    }
+
+    @Test
+    void eachAttackHarmsItsOwnConnectionAlone() throws Exception {
+        int requests = Trust.size(400, 10_000);
+        Trust.Row row = Trust.row("Attacks of a peer in C, devices");
+        Path program = program();
+        try (Sides sides = new Sides();
+                Poller poller = Poller.start(sides.here, IdleStrategy.events());
+                MessageServer server = sides.listen(OPTIONS, MOST, ECHO, opened::add);
+                MessageChannel good =
+                        MessageChannel.connect(poller, server.localAddress(), OPTIONS, null)) {
+            served = opened.poll(30, TimeUnit.SECONDS);
+            try (MemoryRegion region = sides.far.domain().allocate(4096, Access.LOCAL_WRITE)) {
+                Attacker attacker = new Attacker(program, sides, server);
+                look(good, poller, server, "warming up");
+                Footprint before = Footprint.now();
+                for (String attack :
+                        """
+                        private-data handshakes oversized longest short empty kind credit offer \
+                        written immediate messages announcements deaf slow vanish"""
+                                .split(" ")) {
+                    attacker.run(attack, String.valueOf(Trust.size(1, 3)));
+                    look(good, poller, server, attack);
+                }
+                Exposure exposure =
+                        served.expose(region, 0, 4096, OpFlags.ALLOW_REMOTE_WRITE, LONG);
+                RemoteMemory foreign = exposure.remoteMemory();
+                // Not "invalidate": rxe lets any connection invalidate any window: see SECURITY.md.
+                for (String access : ACCESSES) {
+                    attacker.run(access, foreign);
+                    look(good, poller, server, access + " by a foreign key");
+                }
+                exposure.close();
+                for (String access : ACCESSES) {
+                    attacker.run(access, foreign);
+                    look(good, poller, server, access + " by a stale key");
+                }
+                attacker.run("invalidate", foreign);
+                look(good, poller, server, "invalidate by a stale key");
+                assertThat(region.memory().toArray(ValueLayout.JAVA_BYTE)).containsOnly((byte) 0);
+                attacker.run("half-open", "10");
+                look(good, poller, server, "half-open");
+                attacker.run("flood", String.valueOf(requests));
+                look(good, poller, server, "flood");
+                Footprint after = Footprint.now();
+                System.out.println("Before the attacks: " + before + ", after: " + after);
+                after.check(before, harm);
+            }
+        } finally {
+            row.requests(requests).faults(attacks).losses(harm.size()).longestWait(longest).write();
+        }
+        assertThat(harm).isEmpty();
+    }
+
+    /** The server serves, through the channel that there is and a new one. */
+    private void look(MessageChannel good, Poller poller, MessageServer server, String after)
+            throws Exception {
+        long start = System.nanoTime();
+        try {
+            echo(good);
+            try (MessageChannel another = connect(poller, server)) {
+                echo(another);
+            }
+            opened.clear();
+        } catch (Exception e) {
+            String both = "after %s: %s, server: %s".formatted(after, e, served.closeReason());
+            harm.add(both);
+            throw new AssertionError(both, e);
+        }
+        Duration took = Duration.ofNanos(System.nanoTime() - start);
+        longest = took.compareTo(longest) > 0 ? took : longest;
+        attacks++;
+    }
+
+    private static MessageChannel connect(Poller poller, MessageServer server) {
+        return MessageChannel.connect(poller, server.localAddress(), OPTIONS, null);
+    }
+
+    private static void echo(MessageChannel channel) throws Exception {
+        for (int bytes : new int[] {10, 40_000}) {
+            channel.send(MemorySegment.ofArray(new byte[bytes]), LONG);
+            try (Message message = channel.receive(LONG)) {
+                assertThat(message.length()).isEqualTo(bytes);
+            }
+        }
+    }
+
+    /** The program, and whom it attacks. */
+    private record Attacker(Path program, Sides sides, MessageServer server) {
+        void run(String attack, RemoteMemory at) throws InterruptedException {
+            run(attack, String.valueOf(at.address()), String.valueOf(at.token()));
+        }
+
+        void run(String attack, String... more) throws InterruptedException {
+            List<String> command = new ArrayList<>();
+            command.add(program.toString());
+            command.add(attack);
+            command.add(server.localAddress().getAddress().getHostAddress());
+            command.add(String.valueOf(server.localAddress().getPort()));
+            command.add(Sides.anyPort(sides.here).getAddress().getHostAddress());
+            command.addAll(List.of(more));
+            try (CProgram running = CProgram.startBuilt(command.toArray(new String[0]))) {
+                running.awaitSuccess();
+            }
+        }
+    }
+
+    /** What this process has of the system. */
+    private record Footprint(int threads, int descriptors, long megabytes) {
+        static Footprint now() throws IOException {
+            System.gc();
+            long kilobytes =
+                    Files.readAllLines(Path.of("/proc/self/status")).stream()
+                            .filter(line -> line.startsWith("VmRSS"))
+                            .mapToLong(line -> Long.parseLong(line.replaceAll("\\D", "")))
+                            .sum();
+            return new Footprint(
+                    count("/proc/self/task"), count("/proc/self/fd"), kilobytes / 1024);
+        }
+
+        private static int count(String folder) throws IOException {
+            try (Stream<Path> files = Files.list(Path.of(folder))) {
+                return (int) files.count();
+            }
+        }
+
+        void check(Footprint before, List<String> harm) {
+            if (threads > before.threads + MOST_MORE_THREADS
+                    || descriptors > before.descriptors + MOST_MORE_DESCRIPTORS
+                    || megabytes > before.megabytes + MOST_MORE_MEGABYTES) {
+                harm.add("%s before, %s after".formatted(before, this));
+            }
+        }
+    }
+}
