@@ -1,6 +1,7 @@
 package dev.verbena.trust;
 
 import dev.verbena.Adapter;
+import dev.verbena.QueuePair;
 
 import java.util.Random;
 import java.util.function.Consumer;
@@ -25,6 +26,9 @@ class Place implements AutoCloseable {
     boolean checksTokens() {
         return true;
     }
+
+    /** Called with each queue pair. */
+    void watch(QueuePair pair) {}
 
     /** Makes one of the next requests fail, or a post be refused, if this place can. */
     boolean disturb(Random random) {

@@ -210,6 +210,7 @@ final class RequestLife {
                     shared == null
                             ? domain.createQueuePair(queue, queue, limits)
                             : domain.createQueuePair(queue, queue, shared.shared, limits);
+            place.watch(pair);
             MemoryRegion region = allocate(Side.bytes(limits.initiatorDepth()));
             memory.add(region);
             Receives receives = shared;

@@ -1,0 +1,40 @@
+package dev.verbena.trust;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.verbena.Adapter;
+import dev.verbena.QueuePair;
+import dev.verbena.nativetest.NeedsDevices;
+
+import org.junit.jupiter.api.Tag;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+import java.time.Duration;
+import java.util.List;
+
+/** Random requests between two devices. */
+@NeedsDevices
+@Tag("trust")
+@Timeout(7200)
+class DeviceRequestsTest {
+    @Test
+    void eachCompletesOnceAtItsOwner() throws Exception {
+        RequestLives lives = new RequestLives("devices", 1_000, seed -> new OnDevices());
+        assertThat(lives.run(Trust.size(20_000, 1_000_000))).isEmpty();
+    }
+
+    private static final class OnDevices extends Place {
+        private static final List<String> NAMES = Adapter.activeNames();
+
+        OnDevices() {
+            super(Adapter.open(NAMES.getFirst()), Adapter.open(NAMES.getLast()));
+        }
+
+        /** Soft-RoCE of old kernels may stop without a completion. */
+        @Override
+        void watch(QueuePair pair) {
+            pair.failIfStalled(Duration.ofSeconds(20));
+        }
+    }
+}
