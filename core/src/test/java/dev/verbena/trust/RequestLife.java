@@ -27,7 +27,8 @@ import java.util.concurrent.locks.LockSupport;
  * The seed decides all of that, and what each side does; how threads take turns is the machine's.
  */
 final class RequestLife {
-    private static final long LIMIT = TimeUnit.SECONDS.toNanos(60);
+    /** What takes longer never ends. */
+    static final long LIMIT = TimeUnit.SECONDS.toNanos(60);
 
     final Place place;
     private final Random random;
@@ -41,6 +42,7 @@ final class RequestLife {
     private final AtomicInteger faults = new AtomicInteger();
     private final AtomicLong longestWait = new AtomicLong();
     private final AtomicBoolean over = new AtomicBoolean();
+    private boolean confined;
     private int leaks;
 
     /** Prepares one whose sides post up to so many requests each. */
@@ -68,6 +70,10 @@ final class RequestLife {
 
     void waited(long nanos) {
         longestWait.accumulateAndGet(nanos, Math::max);
+    }
+
+    boolean confined() {
+        return confined;
     }
 
     void pause() {
@@ -104,9 +110,9 @@ final class RequestLife {
     // ---- its course
 
     void run() throws Exception {
-        boolean confined = random.nextBoolean();
+        confined = random.nextBoolean();
         boolean virtual = random.nextBoolean();
-        create(confined);
+        create();
         if (confined) {
             runAlone();
         } else {
@@ -126,7 +132,7 @@ final class RequestLife {
         leaks = place.leaks(this::complain);
     }
 
-    private void create(boolean confined) {
+    private void create() {
         int connections = 1 + random.nextInt(3);
         int depth = List.of(1, 2, 3, 8, 16, 64).get(random.nextInt(6));
         int receiveDepth = List.of(1, 4, 16, 64).get(random.nextInt(4));
@@ -137,13 +143,12 @@ final class RequestLife {
                         .withInlineBytes(Side.SLOT)
                         .withMaxDeferred(List.of(0, 3, 64).get(random.nextInt(3)));
         boolean oneAdapter = place.here == place.there;
-        End here = new End(place.here, limits, connections, confined, shares, null);
+        End here = new End(place.here, limits, connections, shares, null);
         End there =
                 new End(
                         place.there,
                         limits,
                         connections,
-                        confined,
                         shares,
                         oneAdapter && random.nextBoolean() ? here.queue : null);
         for (int i = 0; i < connections; i++) {
@@ -172,7 +177,6 @@ final class RequestLife {
                 Adapter adapter,
                 QueuePairLimits limits,
                 int connections,
-                boolean confined,
                 boolean shares,
                 CompletionQueue given) {
             int depth = limits.initiatorDepth() + 4 * limits.receiveDepth();

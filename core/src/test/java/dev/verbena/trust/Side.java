@@ -100,6 +100,8 @@ final class Side {
     private boolean allArrives; // the peer was there until the last request had completed
     private Side peer;
     private int polls;
+    private int lastAccepted;
+    private long lastProgress = System.nanoTime();
 
     Side(
             RequestLife life,
@@ -361,6 +363,10 @@ final class Side {
     /** Notes what a post has returned. */
     private boolean accepted(long context, Kind kind, PostResult result) {
         if (result == PostResult.ACCEPTED) {
+            // Another thread that polls may have completions that it has not noted yet.
+            if (life.confined() && sends.outstanding() > mostOutstanding()) {
+                life.complain("%s accepts more than its depth".formatted(pair));
+            }
             return true;
         }
         sends.refuse(context);
@@ -382,6 +388,12 @@ final class Side {
             life.pause();
         }
         return false;
+    }
+
+    /** The depth, and half of it for silent requests that may have completed. */
+    private int mostOutstanding() {
+        int depth = pair.limits().initiatorDepth();
+        return depth + depth / 2;
     }
 
     // ---- completions
@@ -450,7 +462,7 @@ final class Side {
 
     /** Does something. Returns false when nothing is left to do. By its own thread. */
     boolean goOn() {
-        if (pair.connected() && !ending.get()) {
+        if (pair.connected() && !ending.get() && progresses()) {
             if (sends.accepted() < budget) {
                 step();
                 return true;
@@ -462,6 +474,19 @@ final class Side {
         }
         end();
         return false;
+    }
+
+    /** Whether requests are accepted or complete; otherwise something that they need was lost. */
+    private boolean progresses() {
+        int accepted = sends.accepted() - sends.outstanding();
+        if (accepted != lastAccepted) {
+            lastAccepted = accepted;
+            lastProgress = System.nanoTime();
+        } else if (System.nanoTime() - lastProgress > RequestLife.LIMIT) {
+            life.complain("%s accepts nothing any more".formatted(pair));
+            return false;
+        }
+        return true;
     }
 
     private void drain() {

@@ -21,7 +21,7 @@ class DeviceRequestsTest {
     @Test
     void eachCompletesOnceAtItsOwner() throws Exception {
         RequestLives lives = new RequestLives("devices", 1_000, seed -> new OnDevices());
-        assertThat(lives.run(Trust.size(20_000, 1_000_000))).isEmpty();
+        assertThat(lives.run(Trust.size(10_000, 1_000_000))).isEmpty();
     }
 
     private static final class OnDevices extends Place {
