@@ -45,6 +45,25 @@ class StandInTest {
     }
 
     @Test
+    void memoryDescriptorsAndThreadsReturnToWhereTheyWere() throws Exception {
+        compile();
+        int registrations = Trust.size(10_000, 100_000);
+        // The JVM itself grows by some MiB; queue pairs that stay take 27 KiB each.
+        int mostKibibytes = Trust.size(8_000, 20_000);
+        List<String> heap =
+                List.of("-Xmx32m", "-Xms32m", "-XX:+AlwaysPreTouch", "-XX:+UseSerialGC");
+        assertThat(
+                        run(
+                                Map.of(),
+                                heap,
+                                LeaksOnStandIn.class,
+                                registrations,
+                                registrations / 10,
+                                mostKibibytes))
+                .isEmpty();
+    }
+
+    @Test
     void nothingIsReadOrWrittenWhereItShouldNotBe() throws Exception {
         assumeTrue(Trust.size(0, 1) == 1, "in the whole suite only");
         compile("-g", "-fno-omit-frame-pointer", "-fsanitize=address,undefined");
@@ -102,12 +121,22 @@ class StandInTest {
         }
     }
 
-    /** Runs {@link OnStandIn} in another process. Returns what it complained about. */
     private List<String> run(Map<String, String> environment, String name, long requests)
+            throws Exception {
+        return run(environment, List.of(), OnStandIn.class, name, requests);
+    }
+
+    /** Runs a program in another process. Returns what it complained about. */
+    private List<String> run(
+            Map<String, String> environment,
+            List<String> options,
+            Class<?> program,
+            Object... arguments)
             throws Exception {
         List<String> command = new ArrayList<>();
         command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
         command.add("--enable-native-access=ALL-UNNAMED");
+        command.addAll(options);
         System.getProperties()
                 .forEach(
                         (key, value) -> {
@@ -120,8 +149,10 @@ class StandInTest {
                         .map(StandInTest::folderOf)
                         .distinct()
                         .collect(Collectors.joining(File.pathSeparator));
-        command.addAll(
-                List.of("-cp", path, OnStandIn.class.getName(), name, String.valueOf(requests)));
+        command.addAll(List.of("-cp", path, program.getName()));
+        for (Object argument : arguments) {
+            command.add(argument.toString());
+        }
         ProcessBuilder builder = new ProcessBuilder(command).redirectErrorStream(true);
         builder.environment().put("LD_LIBRARY_PATH", folder.toString());
         builder.environment().putAll(environment);
