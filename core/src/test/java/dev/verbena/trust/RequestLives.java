@@ -22,6 +22,7 @@ final class RequestLives {
     private final AtomicLong faults = new AtomicLong();
     private final AtomicLong lives = new AtomicLong();
     private final AtomicLong longestWait = new AtomicLong();
+    private final AtomicLong losses = new AtomicLong();
     private final AtomicLong leaks = new AtomicLong();
     private final List<String> wrong = Collections.synchronizedList(new ArrayList<>());
     private final String where;
@@ -58,7 +59,7 @@ final class RequestLives {
         }
         row.requests(posted.get())
                 .faults(faults.get())
-                .losses(wrong.size() - leaks.get())
+                .losses(losses.get())
                 .leaks(leaks.get())
                 .longestWait(Duration.ofNanos(longestWait.get()))
                 .write();
@@ -75,6 +76,7 @@ final class RequestLives {
         posted.addAndGet(life.requests());
         faults.addAndGet(life.faults());
         leaks.addAndGet(life.leaks());
+        losses.addAndGet(life.wrong().size() - (life.leaks() > 0 ? 1 : 0)); // one is of the leaks
         longestWait.accumulateAndGet(life.longestWait(), Math::max);
         life.wrong().stream()
                 .limit(MOST_COMPLAINTS)
