@@ -526,19 +526,20 @@ final class Exposures {
     /**
      * Looks at deadlines.
      *
-     * @return whether the peer has not answered in time
+     * @return what the peer has not done in time, or null
      */
-    boolean isLate(int now) {
-        boolean late = false;
+    @Nullable String late(int now) {
+        String late = null;
         for (int i = 0; i < exposed.places() && inUse(); i++) {
             Exposure exposure = exposed.at(i);
             if (exposure != null && exposure.isLate(now)) {
                 if (exposure.offeredFor != null) {
-                    late = true;
+                    late = "memory that was offered for a large message was not written to";
                 } else if (exposure.state == Exposure.State.EXPOSED) {
                     revoke(exposure, Status.IO_TIMEOUT);
                 } else if (exposure.state == Exposure.State.ASKED_BACK) {
-                    late = true; // an invalidate has a deadline of its own
+                    // an invalidate has a deadline of its own
+                    late = "memory that was asked back was not given back";
                 }
             }
         }

@@ -700,8 +700,8 @@ public final class MessageChannel extends PolledConnection<SendCallback> {
         }
         inbox.offerMemory(); // other channels may have given memory back
         String late = outbox.late(now);
-        if (late == null && exposures.isLate(now)) {
-            late = "memory that was offered or asked back was not written to or given back";
+        if (late == null) {
+            late = exposures.late(now);
         }
         if (late != null) {
             return late + " within " + Text.time(options.values.timeout);

@@ -421,7 +421,7 @@ final class TwoChannels implements AutoCloseable {
             try (var _ = a.channel.lock.hold()) {
                 exposure.timed = true;
                 exposure.expires = -1;
-                boolean ignored = a.channel.exposures.isLate(0);
+                String ignored = a.channel.exposures.late(0);
             }
         }
 
