@@ -23,7 +23,6 @@ import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicIntegerArray;
-import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.atomic.AtomicReferenceArray;
 import java.util.concurrent.atomic.LongAdder;
 
@@ -52,7 +51,7 @@ import java.util.concurrent.atomic.LongAdder;
 public final class BufferPool extends NativeObject {
     private static final System.Logger LOGGER = System.getLogger("dev.verbena");
     private static final long STRIDE = 64; // a cache line: buffers do not share one
-    private static final int NONE = -1;
+    private static final int NONE = FreeIndexes.NONE;
     private static final int SHOWN = 3;
     private static final int MOST_FUTURES = 1024;
 
@@ -66,11 +65,7 @@ public final class BufferPool extends NativeObject {
     private final AtomicReferenceArray<PooledBuffer> buffers;
     private final AtomicIntegerArray states;
 
-    // The free buffers, a stack: the lower half of "head" is the index of the top, or NONE, and
-    // "next" has the index of the buffer below each. The upper half counts the changes, so that a
-    // compare-and-set fails after changes by others, even if the top is the same again.
-    private final AtomicLong head = new AtomicLong(Integer.toUnsignedLong(NONE));
-    private final int[] next;
+    private final FreeIndexes free;
 
     private final Deque<Waiter> waiters = new ArrayDeque<>(); // guarded by itself
     private volatile int waiting; // how many they are
@@ -103,7 +98,7 @@ public final class BufferPool extends NativeObject {
         try {
             this.buffers = new AtomicReferenceArray<>(count);
             this.states = new AtomicIntegerArray(count);
-            this.next = new int[count];
+            this.free = new FreeIndexes(count);
             made =
                     domain.allocate(
                             domain,
@@ -117,7 +112,7 @@ public final class BufferPool extends NativeObject {
                 if (!options.tracking()) {
                     buffers.set(index, maker.make(this, index, memory(index)));
                 }
-                push(index);
+                free.push(index);
             }
         } catch (Throwable t) {
             Teardown end = teardown();
@@ -262,7 +257,7 @@ public final class BufferPool extends NativeObject {
     }
 
     private void put(int index) {
-        push(index);
+        free.push(index);
         serve();
     }
 
@@ -312,7 +307,7 @@ public final class BufferPool extends NativeObject {
 
     /** A free buffer, unless others wait for it; otherwise NONE. */
     private int popBehindWaiters() {
-        return waiting == 0 ? pop() : NONE;
+        return waiting == 0 ? free.pop() : NONE;
     }
 
     /** Waits at the end of the queue; fails if so many wait already. */
@@ -376,7 +371,7 @@ public final class BufferPool extends NativeObject {
             int index;
             synchronized (waiters) {
                 boolean closed = isClosed();
-                index = closed || waiters.isEmpty() ? NONE : pop();
+                index = closed || waiters.isEmpty() ? NONE : free.pop();
                 first = closed || index != NONE ? waiters.poll() : null;
                 waiting = waiters.size();
             }
@@ -391,31 +386,6 @@ public final class BufferPool extends NativeObject {
 
     boolean isTaken(int index) {
         return states.get(index) == TAKEN;
-    }
-
-    private void push(int index) {
-        long seen;
-        do {
-            seen = head.get();
-            next[index] = (int) seen;
-        } while (!head.compareAndSet(seen, changed(seen, index)));
-    }
-
-    private int pop() {
-        long seen;
-        int first;
-        do {
-            seen = head.get();
-            first = (int) seen;
-            if (first == NONE) {
-                return NONE;
-            }
-        } while (!head.compareAndSet(seen, changed(seen, next[first])));
-        return first;
-    }
-
-    private static long changed(long before, int first) {
-        return ((before >>> Integer.SIZE) + 1 << Integer.SIZE) | Integer.toUnsignedLong(first);
     }
 
     /**
