@@ -11,23 +11,29 @@ import dev.verbena.OpFlags;
 import dev.verbena.UncaughtReports;
 import dev.verbena.Until;
 import dev.verbena.VerbenaException;
+import dev.verbena.trust.Trust;
 
-import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.extension.RegisterExtension;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
 
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 
 /**
- * A service over a fabric in which one native call fails for lack of memory: each of them in turn.
- * Whatever it hits, the pollers go on, every future completes, and nothing is left behind.
+ * A service over a fabric in which one native call fails for lack of memory: each of them in turn,
+ * with an OutOfMemoryError of its own, or by returning ENOMEM. Whatever it hits, the pollers go on,
+ * every future completes, and nothing is left behind.
  */
+@Tag("trust")
 @Timeout(300)
 class ErrorAtEveryStepTest {
     private static final MessagingOptions OPTIONS =
@@ -36,31 +42,58 @@ class ErrorAtEveryStepTest {
                     .withOutstanding(4)
                     .withReceives(4)
                     .withExposures(2)
-                    .withTimeout(Duration.ofSeconds(20));
+                    .withTimeout(Duration.ofSeconds(8));
     private static final int MOST_STEPS = 500;
 
     @RegisterExtension final UncaughtReports uncaught = new UncaughtReports();
 
-    @Test
-    void pollersGoOnAndEveryWaiterHears() throws Exception {
+    /** How a call fails. */
+    enum Failure {
+        ERROR,
+        ERRNO
+    }
+
+    @ParameterizedTest
+    @EnumSource
+    void pollersGoOnAndEveryWaiterHears(Failure failure) throws Exception {
+        Trust.Row row = Trust.row("each native call fails once, " + failure);
         List<String> hit = new ArrayList<>();
+        Set<Thread> before = Thread.getAllStackTraces().keySet();
+        long longest = 0;
         for (int step = 0; step < MOST_STEPS; step++) {
-            String thrown = run(step);
-            if (thrown == null) {
+            long start = System.nanoTime();
+            String failed = run(step, failure);
+            longest = Math.max(longest, System.nanoTime() - start);
+            if (failed == null) {
                 break; // it was past the last one
             }
-            hit.add(thrown);
+            hit.add(failed);
         }
+        Until.holds(() -> threadsOfTheLibrary(before) == 0);
+        // That no native object and no thread is left was asserted.
+        row.faults(hit.size()).leaks(0).longestWait(Duration.ofNanos(longest)).write();
         assertThat(hit)
                 .hasSizeLessThan(MOST_STEPS)
                 .contains("createQp", "registerMemory", "connect", "accept", "allocateWindow");
     }
 
-    private static String run(int step) throws Exception {
+    private static long threadsOfTheLibrary(Set<Thread> before) {
+        return Thread.getAllStackTraces().keySet().stream()
+                .filter(thread -> !before.contains(thread))
+                .filter(thread -> thread.getName().startsWith("verbena-"))
+                .filter(thread -> !thread.getName().equals("verbena-kept-callbacks"))
+                .count();
+    }
+
+    private static String run(int step, Failure failure) throws Exception {
         AtomicInteger received = new AtomicInteger();
         List<CompletableFuture<?>> futures = new ArrayList<>();
         try (FakeFabric fabric = new FakeFabric()) {
-            fabric.errors.at(step);
+            if (failure == Failure.ERROR) {
+                fabric.errors.at(step);
+            } else {
+                fabric.errors.at(step, fabric::refuse);
+            }
             try (Poller ofServer = Poller.start(fabric.adapter, IdleStrategy.events());
                     Poller ofClient = Poller.start(fabric.adapter, IdleStrategy.events())) {
                 try (MessageServer server =
@@ -74,10 +107,10 @@ class ErrorAtEveryStepTest {
                         MemoryRegion region = ofClient.domain().allocate(100, Access.LOCAL_WRITE)) {
                     use(ofClient, server, region, futures);
                     reconnect(ofClient, server);
-                } catch (OutOfMemoryError injected) {
-                    assertThat(injected).hasMessageStartingWith("injected");
+                } catch (OutOfMemoryError | VerbenaException injected) {
+                    isInjected(injected);
                 }
-                fabric.errors.none();
+                fabric.refuseNothing();
                 isAlive(ofServer);
                 isAlive(ofClient);
                 for (CompletableFuture<?> future : futures) {
@@ -86,13 +119,21 @@ class ErrorAtEveryStepTest {
                 }
                 Until.holds(
                         () -> ofServer.counters().channels() + ofClient.counters().channels() == 0);
-            } catch (OutOfMemoryError injected) {
-                assertThat(injected).hasMessageStartingWith("injected");
+            } catch (OutOfMemoryError | VerbenaException injected) {
+                isInjected(injected);
             } finally {
-                fabric.errors.none();
+                fabric.refuseNothing();
             }
             return fabric.errors.thrown();
         } // asserts that no native object is left
+    }
+
+    private static void isInjected(Throwable thrown) {
+        if (thrown instanceof OutOfMemoryError) {
+            assertThat(thrown).hasMessageStartingWith("injected");
+        } else {
+            assertThat(thrown).hasMessageContaining("ENOMEM");
+        }
     }
 
     private static void use(

@@ -9,10 +9,22 @@ import dev.verbena.internal.verbs.FakeDevice;
 
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
+import java.util.Set;
 
 /** A device and a network that do not exist, which a thread keeps running. */
 final class FakeFabric implements AutoCloseable {
     static final InetAddress HERE = InetAddress.ofLiteral("10.0.0.1");
+
+    private static final int ENOMEM = 12;
+    private static final Set<String> CREATIONS =
+            Set.of(
+                    "allocatePd",
+                    "registerMemory",
+                    "allocateWindow",
+                    "createChannel",
+                    "createCq",
+                    "createSrq",
+                    "createQp");
 
     final FakeDevice device = new FakeDevice();
     final FakeConnections network = new FakeConnections();
@@ -21,11 +33,46 @@ final class FakeFabric implements AutoCloseable {
     private final Pump pump;
 
     FakeFabric() {
-        device.beforeStep = errors::before;
-        network.beforeStep = errors::before;
+        device.beforeStep = this::beforeStep;
+        network.beforeStep = this::beforeStep;
         device.carriesBytes = true;
         network.devices.put(HERE, "fake0");
         pump = new Pump(device);
+    }
+
+    private void beforeStep(String step) {
+        device.initError = 0; // what has failed fails once
+        network.errors.keySet().removeIf(name -> name.startsWith("fillIn"));
+        errors.before(step);
+    }
+
+    /** Makes the native call of this name that is about to run return an error. */
+    void refuse(String step) {
+        switch (step) {
+            case "toInit" -> device.initError = ENOMEM;
+            case "change" -> device.changeError = ENOMEM;
+            case "fillIn" -> {
+                for (int state = 0; state < 8; state++) {
+                    network.errors.put("fillIn " + state, ENOMEM);
+                }
+            }
+            default -> {
+                if (CREATIONS.contains(step)) {
+                    device.controlError = ENOMEM;
+                } else {
+                    network.errors.put(step, ENOMEM);
+                }
+            }
+        }
+    }
+
+    /** No native call returns an error from now on. */
+    void refuseNothing() {
+        errors.none();
+        device.initError = 0;
+        device.changeError = 0;
+        device.controlError = 0;
+        network.errors.clear();
     }
 
     /** From now on, no peer answers; or they do again. */

@@ -3,14 +3,29 @@ package dev.verbena.messaging;
 import org.jspecify.annotations.Nullable;
 
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.Consumer;
 
-/** An Error at a step of a fake device or network which a test chooses. */
+/**
+ * A failure at a step of a fake device or network which a test chooses: an Error, or whatever else
+ * makes that step fail.
+ */
 final class InjectedErrors {
+    private volatile Consumer<String> how = InjectedErrors::runOutOfMemory;
     private final AtomicInteger left = new AtomicInteger(-1);
     private volatile @Nullable String thrown;
 
+    private static void runOutOfMemory(String step) {
+        throw new OutOfMemoryError("injected into " + step);
+    }
+
     /** From now on, the step with this number throws, once. */
     void at(int step) {
+        at(step, InjectedErrors::runOutOfMemory);
+    }
+
+    /** From now on, the step with this number fails in this way, once. */
+    void at(int step, Consumer<String> how) {
+        this.how = how;
         thrown = null;
         left.set(step);
     }
@@ -20,7 +35,7 @@ final class InjectedErrors {
         left.set(-1);
     }
 
-    /** The step that threw; null if none did. */
+    /** The step that failed; null if none did. */
     @Nullable String thrown() {
         return thrown;
     }
@@ -29,7 +44,7 @@ final class InjectedErrors {
     void before(String step) {
         if (left.get() >= 0 && left.getAndDecrement() == 0) {
             thrown = step;
-            throw new OutOfMemoryError("injected into " + step);
+            how.accept(step);
         }
     }
 }

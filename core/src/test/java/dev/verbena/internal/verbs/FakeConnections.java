@@ -207,6 +207,7 @@ public final class FakeConnections extends ConnectionControl {
 
     @Override
     public synchronized long openChannel() {
+        beforeStep.accept("openChannel");
         int error = call("openChannel");
         if (error != 0) {
             return error;
@@ -288,6 +289,7 @@ public final class FakeConnections extends ConnectionControl {
 
     @Override
     public synchronized int shareAddress(long id) {
+        beforeStep.accept("shareAddress");
         ids.get(id).sharing = true;
         return call("shareAddress");
     }
@@ -343,6 +345,7 @@ public final class FakeConnections extends ConnectionControl {
     @Override
     public synchronized int resolveAddress(
             long address, InetSocketAddress from, InetSocketAddress to, int milliseconds) {
+        beforeStep.accept("resolveAddress");
         int error = call("resolveAddress");
         if (error != 0) {
             return error;
