@@ -13,6 +13,7 @@ import dev.verbena.ProtectionDomain;
 import dev.verbena.internal.verbs.FakeDevice;
 
 import io.netty.buffer.ByteBuf;
+import io.netty.buffer.ByteBufAllocator;
 import io.netty.buffer.ByteBufUtil;
 import io.netty.buffer.CompositeByteBuf;
 import io.netty.buffer.Unpooled;
@@ -24,6 +25,8 @@ import io.netty.util.internal.logging.JdkLoggerFactory;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
 import java.lang.management.ManagementFactory;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
@@ -35,6 +38,7 @@ import java.util.concurrent.ArrayBlockingQueue;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.logging.Handler;
 import java.util.logging.LogRecord;
 import java.util.logging.Logger;
@@ -93,6 +97,38 @@ class RegisteredByteBufAllocatorTest {
         assertThat(buffer.resetWriterIndex().writerIndex()).isZero();
         buffer.release();
         assertThatThrownBy(buffer::release).isInstanceOf(IllegalReferenceCountException.class);
+    }
+
+    @Test
+    void aLifeMayBeOverOtherMemory() {
+        try (Arena arena = Arena.ofConfined()) {
+            AtomicInteger freed = new AtomicInteger();
+            SegmentByteBuf buffer =
+                    new SegmentByteBuf(MemorySegment.NULL) {
+                        @Override
+                        public ByteBufAllocator alloc() {
+                            return allocator;
+                        }
+
+                        @Override
+                        void freed() {
+                            freed.incrementAndGet();
+                        }
+                    };
+            assertThat(buffer.refCnt()).isZero();
+            for (int life = 1; life <= 3; life++) {
+                MemorySegment memory = arena.allocate(100);
+                buffer.begin(memory, 50, 100);
+                buffer.internalNioBuffer(0, 4).putInt(life);
+                buffer.nioBuffer(4, 4).putInt(-life);
+                assertThat(buffer.memoryAddress()).isEqualTo(memory.address());
+                assertThat(buffer.writerIndex(8).readInt()).isEqualTo(life);
+                assertThat(buffer.readInt()).isEqualTo(-life);
+                assertThat(buffer.capacity(100).maxWritableBytes()).isEqualTo(92);
+                assertThat(buffer.release()).isTrue();
+                assertThat(freed).hasValue(life);
+            }
+        }
     }
 
     @Test
