@@ -101,17 +101,23 @@ final class AcceptAttempt {
     private void accepted(MessageChannel channel, @Nullable Throwable thrown) {
         try {
             if (thrown == null) {
-                poller.execute(
-                        () -> {
-                            channel.established(); // what waits is posted: by the polling thread
-                            listener.opened(channel);
-                        });
+                poller.execute(() -> opened(channel));
             } else {
                 channel.abandon();
                 listener.failed(thrown);
             }
         } catch (Throwable t) {
             channel.fail(Status.INTERNAL_ERROR, "it could not be opened", t);
+        }
+    }
+
+    private void opened(MessageChannel channel) {
+        try {
+            channel.established(); // what waits is posted: by the polling thread
+            listener.opened(channel);
+        } catch (Throwable t) {
+            channel.fail(Status.INTERNAL_ERROR, "it could not be opened", t);
+            listener.failed(t);
         }
     }
 }

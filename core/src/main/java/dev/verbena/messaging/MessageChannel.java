@@ -259,7 +259,7 @@ public final class MessageChannel extends PolledConnection<SendCallback> {
 
                             @Override
                             public void failed(Throwable thrown) {
-                                future.completeExceptionally(thrown);
+                                poller.execute(() -> future.completeExceptionally(thrown));
                             }
                         })
                 .start();
@@ -378,8 +378,9 @@ public final class MessageChannel extends PolledConnection<SendCallback> {
      * <p>The memory may be that of a {@link PooledBuffer}, which a message can be composed in
      * ({@link PooledBuffer#buffers}), of a {@link dev.verbena.RegisteredArena}, or of regions.
      *
-     * @param buffers the message, in up to 6 buffers of the {@linkplain Poller#domain poller's
-     *     domain}, which must not change until it has ended. The list may be reused at once
+     * @param buffers the message, in up to {@link #maxBuffers} buffers of the {@linkplain
+     *     Poller#domain poller's domain}, which must not change until it has ended. The list may be
+     *     reused at once
      * @param callback called when it has ended, if it was accepted: from then on, the memory is the
      *     caller's again; null for none
      * @param attachment what the callback gets
@@ -812,6 +813,16 @@ public final class MessageChannel extends PolledConnection<SendCallback> {
         try (var _ = lock.hold()) {
             return credits.available();
         }
+    }
+
+    /**
+     * How many buffers a message may be sent from.
+     *
+     * @return 6, or less where the device takes fewer in a request
+     */
+    @CheckReturnValue
+    public int maxBuffers() {
+        return outbox.mostBuffers();
     }
 
     /**

@@ -226,6 +226,33 @@ public final class MessagingOptions {
         return with(changed -> changed.tracking = on);
     }
 
+    /**
+     * How many messages the peer may send that were not released here.
+     *
+     * @return 1 or more
+     */
+    public int receives() {
+        return values.receives;
+    }
+
+    /**
+     * Which messages are sent at once.
+     *
+     * @return bytes
+     */
+    public int eagerLimit() {
+        return values.eagerLimit;
+    }
+
+    /**
+     * The deadline of each message.
+     *
+     * @return longer than zero
+     */
+    public Duration timeout() {
+        return values.timeout;
+    }
+
     /** How many receives a channel posts. */
     int receiveDepth() {
         return values.receives + Credits.RESERVE;
@@ -263,8 +290,12 @@ public final class MessagingOptions {
         return offersMemory(adapter) ? values.eagerLimit : values.maxMessage;
     }
 
-    /** How much memory large messages take, of either direction. */
-    long largeMemory() {
+    /**
+     * How much memory large messages take, of either direction.
+     *
+     * @return bytes, at least those of the longest message
+     */
+    public long largeMemory() {
         return Math.max(values.largeMemory, values.maxMessage);
     }
 

@@ -150,6 +150,11 @@ final class Outbox {
         return eagerLimit;
     }
 
+    /** How many buffers a message may have. */
+    int mostBuffers() {
+        return mostBuffers;
+    }
+
     // ---- requests
 
     private boolean hasRoom(RequestKind kind, long length, boolean copied) {

@@ -264,9 +264,9 @@ public final class Poller implements Pollers {
         }
     }
 
-    /** What belongs to a poller of {@link #onThisThread} belongs to its thread. */
+    /** What belongs to a poller of {@link #onThisThread} belongs to its thread, until the close. */
     void checkThread() {
-        if (confined && thread != Thread.currentThread()) {
+        if (confined && thread != Thread.currentThread() && !finished) {
             throw new WrongThreadException(
                     "%s, its channels and their messages belong to %s; this is %s"
                             .formatted(this, thread, Thread.currentThread()));

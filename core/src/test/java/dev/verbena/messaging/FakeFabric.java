@@ -1,7 +1,5 @@
 package dev.verbena.messaging;
 
-import static org.assertj.core.api.Assertions.assertThat;
-
 import dev.verbena.Adapter;
 import dev.verbena.FakeAdapters;
 import dev.verbena.internal.verbs.FakeConnections;
@@ -11,9 +9,12 @@ import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.util.Set;
 
-/** A device and a network that do not exist, which a thread keeps running. */
-final class FakeFabric implements AutoCloseable {
-    static final InetAddress HERE = InetAddress.ofLiteral("10.0.0.1");
+/**
+ * A device and a network that do not exist, which a thread keeps running. Also for tests of other
+ * modules.
+ */
+public final class FakeFabric implements AutoCloseable {
+    public static final InetAddress HERE = InetAddress.ofLiteral("10.0.0.1");
 
     private static final int ENOMEM = 12;
     private static final Set<String> CREATIONS =
@@ -26,13 +27,13 @@ final class FakeFabric implements AutoCloseable {
                     "createSrq",
                     "createQp");
 
-    final FakeDevice device = new FakeDevice();
+    public final FakeDevice device = new FakeDevice();
     final FakeConnections network = new FakeConnections();
     final InjectedErrors errors = new InjectedErrors();
-    final Adapter adapter = FakeAdapters.open(device, network);
+    public final Adapter adapter = FakeAdapters.open(device, network);
     private final Pump pump;
 
-    FakeFabric() {
+    public FakeFabric() {
         device.beforeStep = this::beforeStep;
         network.beforeStep = this::beforeStep;
         device.carriesBytes = true;
@@ -76,14 +77,14 @@ final class FakeFabric implements AutoCloseable {
     }
 
     /** From now on, no peer answers; or they do again. */
-    void stall(boolean stalls) {
+    public void stall(boolean stalls) {
         synchronized (device) {
             device.running = !stalls;
             device.notifyAll();
         }
     }
 
-    static InetSocketAddress port(int port) {
+    public static InetSocketAddress port(int port) {
         return new InetSocketAddress(HERE, port);
     }
 
@@ -94,8 +95,9 @@ final class FakeFabric implements AutoCloseable {
         device.until(() -> device.objects() == 0);
         network.until(() -> network.identifiers() == 0);
         pump.close();
-        assertThat(device.panics).isEmpty();
-        assertThat(device.overruns).isZero();
+        if (!device.panics.isEmpty() || device.overruns != 0) {
+            throw new AssertionError("%d overruns; %s".formatted(device.overruns, device.panics));
+        }
         device.dispose();
     }
 }

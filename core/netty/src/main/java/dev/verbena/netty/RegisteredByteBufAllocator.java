@@ -121,27 +121,35 @@ public final class RegisteredByteBufAllocator extends AbstractByteBufAllocator
      */
     boolean add(BufferList list, ByteBuf buffer, int index, int length) {
         Objects.checkFromIndexSize(index, length, buffer.capacity());
-        if (!buffer.hasMemoryAddress()) {
-            return false;
-        }
-        long address = buffer.memoryAddress() + index;
         Known now = known;
-        int found = now.find(address);
+        int found = find(now, buffer, index, length);
         if (found < 0) {
             return false;
         }
-        MemoryRegion region = now.regions[found];
-        long offset = address - now.starts[found];
-        if (offset > region.bytes() - length) {
-            return false;
-        }
         try {
-            list.add(region, offset, length);
+            list.add(
+                    now.regions[found], buffer.memoryAddress() + index - now.starts[found], length);
             return true;
         } catch (IllegalStateException _) { // closed
-            forget(region);
+            forget(now.regions[found]);
             return false;
         }
+    }
+
+    /** Whether bytes of a buffer are in registered memory. */
+    boolean isRegistered(ByteBuf buffer, int index, int length) {
+        return find(known, buffer, index, length) >= 0;
+    }
+
+    private static int find(Known now, ByteBuf buffer, int index, int length) {
+        if (!buffer.hasMemoryAddress()) {
+            return -1;
+        }
+        long address = buffer.memoryAddress() + index;
+        int found = now.find(address);
+        return found >= 0 && address - now.starts[found] > now.regions[found].bytes() - length
+                ? -1
+                : found;
     }
 
     @Override
@@ -156,17 +164,42 @@ public final class RegisteredByteBufAllocator extends AbstractByteBufAllocator
         return toLeakAwareBuffer(block);
     }
 
-    private Block take(int bytes) {
-        if (bytes <= LARGEST) {
-            SizeClass size = classes[sizeClass(bytes)];
-            Block block = size.pop();
-            if (block == null) {
-                block = size.refill();
-            }
-            if (block != null) {
-                return block;
-            }
+    /** A buffer for a channel's own use; null if there is no registered memory for it. */
+    @Nullable SegmentByteBuf takeRegistered(int bytes) {
+        Block block = takeBlock(bytes);
+        if (block != null) {
+            block.begin(block.memory(), bytes, bytes);
         }
+        return block;
+    }
+
+    /** The same in ordinary memory. */
+    SegmentByteBuf takeUnregistered(int bytes) {
+        Block block = unregistered(bytes);
+        block.begin(block.memory(), bytes, bytes);
+        return block;
+    }
+
+    /** Wraps a buffer if the detector of leaks wants to watch it. */
+    static ByteBuf watched(ByteBuf buffer) {
+        return toLeakAwareBuffer(buffer);
+    }
+
+    private @Nullable Block takeBlock(int bytes) {
+        if (bytes > LARGEST) {
+            return null;
+        }
+        SizeClass size = classes[sizeClass(bytes)];
+        Block block = size.pop();
+        return block != null ? block : size.refill();
+    }
+
+    private Block take(int bytes) {
+        Block block = takeBlock(bytes);
+        return block != null ? block : unregistered(bytes);
+    }
+
+    private Block unregistered(int bytes) {
         ByteBuf plain = UnpooledByteBufAllocator.DEFAULT.directBuffer(bytes, bytes);
         unregisteredBuffers.incrementAndGet();
         unregisteredBytes.addAndGet(bytes);
@@ -391,17 +424,20 @@ public final class RegisteredByteBufAllocator extends AbstractByteBufAllocator
 
         private boolean append(Slab slab) {
             Block first = null;
+            Block last = null;
             for (long at = slab.region.bytes() - bytes; at >= 0; at -= bytes) {
                 Block block = new Block(slab.region.memory().asSlice(at, bytes), slab, null);
                 block.next = first;
                 first = block;
+                last = last == null ? block : last;
             }
             synchronized (this) {
-                if (ended) {
+                if (ended || last == null) {
                     return false;
                 }
                 slabs.add(slab);
                 total += slab.region.bytes();
+                last.next = free; // what was released meanwhile
                 free = first;
                 return true;
             }
@@ -431,6 +467,7 @@ public final class RegisteredByteBufAllocator extends AbstractByteBufAllocator
         private @Nullable Slab slab;
         private @Nullable ByteBuf plain; // the owner of unregistered memory
         private @Nullable Block next;
+        private @Nullable Block outgrown; // the memory that this one had before
 
         Block(MemorySegment memory, @Nullable Slab slab, @Nullable ByteBuf plain) {
             super(memory);
@@ -445,7 +482,15 @@ public final class RegisteredByteBufAllocator extends AbstractByteBufAllocator
 
         @Override
         void freed() {
+            Block old = outgrown;
+            outgrown = null;
             give(this);
+            while (old != null) {
+                Block one = old;
+                old = one.outgrown;
+                one.outgrown = null;
+                give(one);
+            }
         }
 
         @Override
@@ -458,7 +503,12 @@ public final class RegisteredByteBufAllocator extends AbstractByteBufAllocator
             other.plain = plain;
             slab = otherSlab;
             plain = otherPlain;
-            give(other);
+            if (refCnt() == 1) {
+                give(other);
+            } else { // the device may be sending from it still, for a slice
+                other.outgrown = outgrown;
+                outgrown = other;
+            }
         }
     }
 }

@@ -1,0 +1,53 @@
+package dev.verbena.netty;
+
+import dev.verbena.Status;
+import dev.verbena.VerbenaException;
+
+import io.netty.channel.ConnectTimeoutException;
+
+import java.io.IOException;
+import java.net.BindException;
+import java.net.ConnectException;
+import java.net.NoRouteToHostException;
+import java.net.SocketAddress;
+import java.util.concurrent.CompletionException;
+
+/** What Netty's users expect where Verbena throws; Verbena's exception is the cause. */
+final class Exceptions {
+    private Exceptions() {}
+
+    /** Why a channel could not connect. */
+    static Throwable ofConnect(Throwable thrown, SocketAddress remote, int timeoutMillis) {
+        Throwable why =
+                thrown instanceof CompletionException e && e.getCause() != null
+                        ? e.getCause()
+                        : thrown;
+        if (!(why instanceof VerbenaException e)) {
+            return why;
+        }
+        Status status = e.status();
+        IOException made;
+        if (status == Status.IO_TIMEOUT) {
+            made =
+                    new ConnectTimeoutException(
+                            "connection timed out after " + timeoutMillis + " ms: " + remote);
+        } else if (status == Status.NETWORK_UNREACHABLE || status == Status.HOST_UNREACHABLE) {
+            made = new NoRouteToHostException(e.getMessage());
+        } else {
+            made = new ConnectException(e.getMessage());
+        }
+        return with(made, e);
+    }
+
+    /** Why a server channel could not be bound. */
+    static Exception ofBind(VerbenaException e) {
+        return e.status() == Status.SHARING_VIOLATION || e.status() == Status.INVALID_ADDRESS
+                ? with(new BindException(e.getMessage()), e)
+                : e;
+    }
+
+    private static <T extends Throwable> T with(T made, Throwable cause) {
+        made.initCause(cause);
+        return made;
+    }
+}

@@ -1,0 +1,920 @@
+package dev.verbena.netty;
+
+import static java.util.concurrent.TimeUnit.SECONDS;
+
+import dev.verbena.AdapterInfo;
+import dev.verbena.ConnectionOptions;
+import dev.verbena.Connector;
+import dev.verbena.PathOptions;
+import dev.verbena.Status;
+import dev.verbena.VerbenaException;
+import dev.verbena.messaging.Message;
+import dev.verbena.messaging.MessageChannel;
+import dev.verbena.messaging.MessagingException;
+import dev.verbena.messaging.MessagingOptions;
+
+import io.netty.buffer.ByteBuf;
+import io.netty.channel.AbstractChannel;
+import io.netty.channel.ChannelFuture;
+import io.netty.channel.ChannelMetadata;
+import io.netty.channel.ChannelOutboundBuffer;
+import io.netty.channel.ChannelPromise;
+import io.netty.channel.ConnectTimeoutException;
+import io.netty.channel.EventLoop;
+import io.netty.channel.FileRegion;
+import io.netty.channel.IoEventLoop;
+import io.netty.channel.IoRegistration;
+import io.netty.channel.socket.ChannelInputShutdownEvent;
+import io.netty.channel.socket.ChannelInputShutdownReadComplete;
+import io.netty.channel.socket.ServerSocketChannel;
+import io.netty.channel.socket.SocketChannel;
+import io.netty.channel.socket.SocketChannelConfig;
+import io.netty.util.concurrent.PromiseNotifier;
+import io.netty.util.concurrent.ScheduledFuture;
+import io.netty.util.internal.StringUtil;
+
+import org.jspecify.annotations.Nullable;
+
+import java.io.IOException;
+import java.net.InetSocketAddress;
+import java.net.SocketAddress;
+import java.nio.channels.AlreadyConnectedException;
+import java.nio.channels.ClosedChannelException;
+import java.nio.channels.ConnectionPendingException;
+import java.nio.channels.NotYetConnectedException;
+import java.nio.channels.UnsupportedAddressTypeException;
+import java.time.Duration;
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.Deque;
+import java.util.List;
+import java.util.Objects;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.RejectedExecutionException;
+
+/**
+ * A stream of bytes over RDMA, on an event loop of {@link RdmaIoHandler}. It behaves as Netty's
+ * channels over TCP do, except that the promise of a write succeeds only when the peer's device has
+ * the bytes.
+ *
+ * <p><b>What is written</b> from registered memory (the channel's default allocator) is sent from
+ * there; all else is copied once. <b>What is read</b> is a buffer over the memory that the device
+ * has written to, which the channel uses again when the buffer is released. It lends at most half
+ * of its receives: what comes beyond is copied, so that a pipeline may keep as much as it likes.
+ *
+ * <p>The peer may be a {@link MessageChannel}: its messages are the bytes in any grouping, and an
+ * empty one is the end of the stream.
+ */
+public final class RdmaChannel extends AbstractChannel implements SocketChannel {
+    private static final ChannelMetadata METADATA = new ChannelMetadata(false, 64);
+    private static final Duration NO_TIMEOUT = Duration.ofDays(365);
+    private static final String EXPECTED =
+            " (expected: %s, %s)"
+                    .formatted(
+                            StringUtil.simpleClassName(ByteBuf.class),
+                            StringUtil.simpleClassName(FileRegion.class));
+
+    private final RdmaChannelConfig config = new RdmaChannelConfig(this);
+    private final @Nullable Connector request; // that it accepts
+    private volatile boolean open = true;
+    private volatile boolean active;
+    private volatile boolean inputShutdown;
+    private volatile boolean outputShutdown;
+    private volatile @Nullable InetSocketAddress local;
+    private volatile @Nullable InetSocketAddress remote;
+
+    // Of the event loop.
+    private @Nullable IoRegistration registration;
+    private @Nullable MessageChannel messages; // once it stands
+    private @Nullable Outgoing outgoing;
+    private @Nullable CompletableFuture<MessageChannel> connecting;
+    private @Nullable ChannelPromise connectPromise;
+    private final Deque<Message> waiting = new ArrayDeque<>(1); // that were not read
+    private int firstRead; // bytes of the first one that were read
+    private boolean readPending;
+    private boolean inRound; // of reads
+    private boolean wantsWaiting; // and the event loop knows
+    private boolean peerEnded; // the stream
+    private boolean gone; // the connection has ended
+    private boolean endReported;
+    private int lent; // messages that the pipeline has
+    private long lentBytes; // of those above the eager limit
+    private long copiedIn;
+    private int mostLent;
+    private long mostLentBytes;
+    private int eager;
+    private @Nullable List<ChannelPromise> closing; // wait for what was flushed
+    private @Nullable ScheduledFuture<?> lingering; // ends that wait
+    private @Nullable ChannelPromise shutting; // the same, of the output
+
+    /** A channel that is to connect. */
+    public RdmaChannel() {
+        super(null);
+        this.request = null;
+    }
+
+    /** A channel of a peer's, which is accepted once it is registered. */
+    RdmaChannel(RdmaServerChannel parent, Connector request) {
+        super(parent);
+        this.request = request;
+        this.remote = request.peerAddress();
+        this.local = request.localAddress();
+        var _ = config.setTrafficClass(((RdmaServerChannelConfig) parent.config()).trafficClass());
+    }
+
+    private final class RdmaUnsafe extends AbstractUnsafe implements RdmaHandle {
+        @Override
+        public void connect(
+                SocketAddress peer, @Nullable SocketAddress from, ChannelPromise promise) {
+            if (promise.isDone() || !ensureOpen(promise)) {
+                return;
+            }
+            try {
+                if (connectPromise != null) {
+                    throw new ConnectionPendingException();
+                }
+                if (active) {
+                    throw new AlreadyConnectedException();
+                }
+                begin(inet(peer), from == null ? local : inet(from), promise);
+            } catch (Throwable t) {
+                var _ = promise.tryFailure(whyNot(t, peer));
+                closeIfClosed();
+            }
+        }
+
+        private Throwable whyNot(Throwable thrown, SocketAddress peer) {
+            Throwable why = Exceptions.ofConnect(thrown, peer, config.getConnectTimeoutMillis());
+            return why instanceof ConnectTimeoutException
+                    ? why
+                    : annotateConnectException(why, peer);
+        }
+
+        private void begin(
+                InetSocketAddress peer, @Nullable InetSocketAddress from, ChannelPromise promise) {
+            connectPromise = promise;
+            CompletableFuture<MessageChannel> made;
+            try {
+                made =
+                        MessageChannel.connectAsync(
+                                handler().poller(),
+                                peer,
+                                options(from),
+                                (channel, message) -> received(message));
+            } catch (Throwable t) {
+                connectPromise = null;
+                throw t;
+            }
+            connecting = made;
+            promise.addListener(
+                    future -> {
+                        if (future.isCancelled()) {
+                            connectPromise = null;
+                            var _ = made.cancel(false);
+                            close(voidPromise());
+                        }
+                    });
+            var _ = made.whenComplete((channel, thrown) -> connected(peer, channel, thrown));
+        }
+
+        private void connected(
+                InetSocketAddress peer, @Nullable MessageChannel channel, @Nullable Throwable why) {
+            connecting = null;
+            ChannelPromise promise = connectPromise;
+            connectPromise = null;
+            if (!open || promise == null) {
+                if (channel != null) {
+                    var _ = channel.closeAsync(); // it was closed meanwhile
+                }
+                return;
+            }
+            if (channel == null) {
+                var _ = promise.tryFailure(whyNot(Objects.requireNonNull(why), peer));
+                close(voidPromise());
+                return;
+            }
+            stands(channel);
+            boolean told = promise.trySuccess();
+            pipeline().fireChannelActive(); // also if a listener has closed it
+            begins(channel);
+            if (!told) { // cancelled meanwhile
+                close(voidPromise());
+            }
+        }
+
+        /** Accepts the peer's request. The channel is registered when the connection stands. */
+        void accept(Connector connector, ChannelPromise promise) {
+            CompletableFuture<MessageChannel> made =
+                    MessageChannel.acceptAsync(
+                            handler().poller(),
+                            connector,
+                            options(null),
+                            (channel, message) -> received(message));
+            connecting = made;
+            RdmaServerChannel server = (RdmaServerChannel) Objects.requireNonNull(parent());
+            server.accepts();
+            var _ =
+                    made.whenComplete(
+                            (channel, why) -> {
+                                server.accepted();
+                                accepted(channel, why, promise);
+                            });
+        }
+
+        private void accepted(
+                @Nullable MessageChannel channel, @Nullable Throwable why, ChannelPromise promise) {
+            connecting = null;
+            if (channel == null) {
+                notRegistered(promise, Objects.requireNonNull(why));
+            } else if (!open) {
+                var _ = channel.closeAsync();
+                notRegistered(promise, new ClosedChannelException());
+            } else {
+                stands(channel);
+                promise.setSuccess(); // which makes it active
+                begins(channel);
+            }
+        }
+
+        /** The pipeline hears nothing of it. Netty closes the channel, and deregisters nothing. */
+        void notRegistered(ChannelPromise promise, Throwable why) {
+            doDeregister();
+            promise.setFailure(why);
+        }
+
+        /** Closes it when what was flushed has arrived: a program writes, flushes and closes. */
+        @Override
+        public void close(ChannelPromise promise) {
+            if (closing != null) {
+                closing.add(promise);
+            } else if (active && !gone && config.lingers() && isSending()) {
+                closing = new ArrayList<>(List.of(promise));
+                lingering = eventLoop().schedule(this::closeNow, config.lingerSeconds(), SECONDS);
+            } else {
+                super.close(promise);
+            }
+        }
+
+        /** Whether the peer does not have all that was flushed. */
+        boolean isSending() {
+            ChannelOutboundBuffer in = outboundBuffer();
+            return (outgoing != null && outgoing.isInFlight()) || (in != null && in.size() > 0);
+        }
+
+        /** By the event loop, when it ends. */
+        @Override
+        public void close() {
+            if (closing == null) {
+                closing = new ArrayList<>();
+            }
+            closing.add(voidPromise());
+            closeNow();
+        }
+
+        void closeNow() {
+            List<ChannelPromise> promises = closing;
+            closing = null;
+            ScheduledFuture<?> timer = lingering;
+            lingering = null;
+            if (timer != null) {
+                var _ = timer.cancel(false);
+            }
+            if (promises != null) {
+                for (ChannelPromise promise : promises) {
+                    super.close(promise);
+                }
+            }
+        }
+
+        /** The peer is gone: what has come can be read still, and what was written fails. */
+        void failWrites(@Nullable Throwable why) {
+            ChannelOutboundBuffer in = outboundBuffer();
+            if (!open || in == null || in.isEmpty()) {
+                return;
+            }
+            if (config.isAutoClose()) {
+                shutdownOutput(voidPromise());
+            } else {
+                handleWriteError(new IOException("The peer has closed the connection", why));
+            }
+        }
+
+        @Override
+        @SuppressWarnings("RedundantOverride") // for the channel
+        protected void flush0() {
+            super.flush0();
+        }
+    }
+
+    private static InetSocketAddress inet(SocketAddress address) {
+        if (address instanceof InetSocketAddress inet) {
+            return inet;
+        }
+        throw new UnsupportedAddressTypeException();
+    }
+
+    private MessagingOptions options(@Nullable InetSocketAddress from) {
+        int millis = config.getConnectTimeoutMillis();
+        ConnectionOptions connection =
+                ConnectionOptions.DEFAULTS.withDeadline(
+                        millis == 0 ? NO_TIMEOUT : Duration.ofMillis(millis));
+        if (from != null) {
+            connection = connection.withLocalAddress(from);
+        }
+        if (config.getTrafficClass() != RdmaChannelConfig.NO_TRAFFIC_CLASS) {
+            connection =
+                    connection.withPath(
+                            PathOptions.DEFAULTS.withTrafficClass(config.getTrafficClass()));
+        }
+        MessagingOptions messaging = handler().options().messaging();
+        AdapterInfo info = handler().adapter().info();
+        if (!info.invalidatableWindows() || !info.sendsWithInvalidate()) {
+            messaging = messaging.withMaxMessage(eager); // all messages come to receives there
+        }
+        return messaging.withConnection(connection);
+    }
+
+    /** AUTO_READ was switched off: a read that has not begun does not take place. */
+    void clearReadPending() {
+        if (!isRegistered() || eventLoop().inEventLoop()) {
+            readPending = false;
+        } else {
+            eventLoop().execute(() -> readPending = false);
+        }
+    }
+
+    private RdmaIoHandler handler() {
+        return Objects.requireNonNull(registration).attachment();
+    }
+
+    private RdmaUnsafe rdmaUnsafe() {
+        return (RdmaUnsafe) unsafe();
+    }
+
+    @Override
+    protected AbstractUnsafe newUnsafe() {
+        return new RdmaUnsafe();
+    }
+
+    // ---- its event loop
+
+    @Override
+    protected boolean isCompatible(EventLoop loop) {
+        return loop instanceof IoEventLoop one && one.isCompatible(RdmaUnsafe.class);
+    }
+
+    @Override
+    protected void doRegister(ChannelPromise promise) {
+        ((IoEventLoop) eventLoop())
+                .register(rdmaUnsafe())
+                .addListener(
+                        future -> {
+                            if (!future.isSuccess()) {
+                                promise.setFailure(future.cause());
+                                return;
+                            }
+                            registration = (IoRegistration) future.getNow();
+                            try {
+                                registered(promise);
+                            } catch (Throwable t) {
+                                rdmaUnsafe().notRegistered(promise, t);
+                            }
+                        });
+    }
+
+    private void registered(ChannelPromise promise) {
+        RdmaIoHandler handler = handler();
+        config.defaultAllocator(handler.allocator());
+        MessagingOptions messaging = handler.options().messaging();
+        mostLent = messaging.receives() / 2;
+        mostLentBytes = messaging.largeMemory() / 2;
+        eager = messaging.eagerLimit();
+        if (request == null) {
+            promise.setSuccess();
+        } else {
+            rdmaUnsafe().accept(request, promise);
+        }
+    }
+
+    /** Its queue pair belongs to the thread of its event loop: it cannot change to another one. */
+    @Override
+    protected void doDeregister() {
+        IoRegistration last = registration;
+        if (open && active) {
+            rdmaUnsafe().close();
+        }
+        if (last != null) {
+            var _ = last.cancel();
+        }
+    }
+
+    /** The connection stands. */
+    @SuppressWarnings("deprecation") // invalidateLocalAddress, which Netty has no other way for
+    private void stands(MessageChannel channel) {
+        messages = channel;
+        outgoing = new Outgoing(this, channel, handler().allocator(), eager);
+        Connector connector = channel.connector().orElseThrow();
+        remote = connector.peerAddress();
+        local = connector.localAddress();
+        active = true;
+        invalidateLocalAddress(); // that of a bind
+        channel.onRoom(this::roomChanged);
+    }
+
+    /** The pipeline knows that it is active. */
+    private void begins(MessageChannel channel) {
+        wantWaiting(); // what came before
+        reportEnd();
+        var _ = channel.closed().whenComplete((status, thrown) -> ended());
+    }
+
+    // ---- reading
+
+    /** A message has come. */
+    private void received(Message message) {
+        if (!open || inputShutdown || closing != null) {
+            return; // it is released
+        }
+        if (message.length() == 0) {
+            peerEnded = true;
+            reportEnd();
+        } else if (active && waiting.isEmpty() && !config.choosesReceiveBuffers() && mayRead()) {
+            deliver(message, false);
+        } else {
+            waiting.add(message.retain()); // the peer stalls when its credit is used up
+            wantWaiting();
+        }
+    }
+
+    /** Whether the pipeline takes another buffer, in this round or a new one. */
+    private boolean mayRead() {
+        if (inRound) {
+            return unsafe().recvBufAllocHandle().continueReading();
+        }
+        if (!readPending) {
+            return false;
+        }
+        inRound = true;
+        unsafe().recvBufAllocHandle().reset(config);
+        handler().reads(this);
+        return true;
+    }
+
+    private void deliver(Message message, boolean retained) {
+        int length = message.length();
+        unsafe().recvBufAllocHandle().attemptedBytesRead(length); // there may be more
+        boolean large = length > eager;
+        RdmaIoHandler handler = handler();
+        if (lent >= mostLent
+                || handler.lendsNoMore()
+                || (large && lentBytes + length > mostLentBytes)) {
+            deliverWhole(message, retained);
+            return;
+        }
+        ReceivedByteBuf buffer = handler.takeReceived(message.buffer());
+        buffer.begin(this, message);
+        delivers(RegisteredByteBufAllocator.watched(buffer), length);
+        if (buffer.refCnt() > 0) {
+            if (!retained) {
+                var _ = message.retain();
+            }
+            buffer.keeps(message);
+            lent++;
+            handler.lends(1);
+            lentBytes += large ? length : 0;
+        } else if (retained) {
+            message.release();
+        }
+    }
+
+    /** By any thread: the last reference to a received buffer was released. */
+    void freed(ReceivedByteBuf buffer) {
+        EventLoop loop = eventLoop();
+        if (loop.inEventLoop()) {
+            takeBack(buffer);
+            return;
+        }
+        try {
+            loop.execute(() -> takeBack(buffer));
+        } catch (RejectedExecutionException e) { // the loop ends, and the connection with it
+            Message kept = buffer.takeMessage();
+            if (kept != null) {
+                handler().executeForMessages(kept::release);
+            }
+        }
+    }
+
+    private void takeBack(ReceivedByteBuf buffer) {
+        Message kept = buffer.takeMessage();
+        if (kept != null) {
+            int length = kept.length();
+            lent--;
+            handler().lends(-1);
+            lentBytes -= length > eager ? length : 0;
+            kept.release();
+        }
+        handler().giveBack(buffer);
+    }
+
+    /** By the event loop: nothing more has come for now. */
+    void readRoundEnds() {
+        inRound = false;
+        unsafe().recvBufAllocHandle().readComplete();
+        pipeline().fireChannelReadComplete();
+        wantWaiting();
+        reportEnd();
+    }
+
+    /** By the event loop: the pipeline wants to read, and something waits. */
+    void readWaiting() {
+        wantsWaiting = false;
+        while (open && !waiting.isEmpty() && mayRead()) {
+            if (config.choosesReceiveBuffers()) {
+                deliverCopy();
+            } else {
+                deliver(waiting.remove(), true);
+            }
+        }
+    }
+
+    /** The pipeline keeps enough already. */
+    private void deliverWhole(Message message, boolean retained) {
+        int length = message.length();
+        ByteBuf copy;
+        try {
+            copy = config.getAllocator().directBuffer(length, length);
+            var _ = copy.writeBytes(message.buffer().asSlice(0, length).asByteBuffer());
+            copiedIn += length;
+        } finally {
+            if (retained) {
+                message.release();
+            }
+        }
+        delivers(copy, length);
+    }
+
+    /** By the event loop: what it threw concerns this channel only. */
+    void failedToRead(Throwable thrown) {
+        inRound = false;
+        pipeline().fireExceptionCaught(thrown);
+        rdmaUnsafe().close(voidPromise());
+    }
+
+    /** The program has chosen what it reads into. */
+    private void deliverCopy() {
+        Message message = waiting.element();
+        var round = unsafe().recvBufAllocHandle();
+        ByteBuf copy = round.allocate(config.getAllocator());
+        int length = Math.min(copy.writableBytes(), message.length() - firstRead);
+        var _ = copy.writeBytes(message.buffer().asSlice(firstRead, length).asByteBuffer());
+        firstRead += length;
+        if (firstRead == message.length()) {
+            firstRead = 0;
+            waiting.remove().release();
+        }
+        round.attemptedBytesRead(copy.capacity());
+        delivers(copy, length);
+    }
+
+    private void delivers(ByteBuf buffer, int length) {
+        var round = unsafe().recvBufAllocHandle();
+        round.lastBytesRead(length);
+        round.incMessagesRead(1);
+        readPending = false;
+        pipeline().fireChannelRead(buffer);
+    }
+
+    @Override
+    protected void doBeginRead() {
+        readPending = true;
+        wantWaiting();
+    }
+
+    private void wantWaiting() {
+        if (active && readPending && !inRound && !wantsWaiting && !waiting.isEmpty()) {
+            wantsWaiting = true;
+            handler().wantsWaiting(this);
+        }
+    }
+
+    /** Reports the end of the stream, once all that came before was read. */
+    private void reportEnd() {
+        if (!active || !waiting.isEmpty() || inRound || !(peerEnded || gone)) {
+            return;
+        }
+        if (!endReported && !inputShutdown) {
+            endReported = true;
+            if (config.isAllowHalfClosure()) {
+                inputShutdown = true;
+                pipeline().fireUserEventTriggered(ChannelInputShutdownEvent.INSTANCE);
+                pipeline().fireUserEventTriggered(ChannelInputShutdownReadComplete.INSTANCE);
+            } else {
+                rdmaUnsafe().close(voidPromise());
+            }
+        }
+        if (gone) {
+            rdmaUnsafe().close(voidPromise());
+        }
+    }
+
+    private void dropWaiting() {
+        for (Message message : waiting) {
+            message.release();
+        }
+        waiting.clear();
+        firstRead = 0;
+    }
+
+    // ---- writing
+
+    @Override
+    protected Object filterOutboundMessage(Object message) throws ClosedChannelException {
+        if (closing != null || shutting != null) {
+            throw new ClosedChannelException();
+        }
+        if (message instanceof FileRegion file && file.transferred() > 0) {
+            throw new IllegalArgumentException(
+                    "A part of %s was transferred before".formatted(message));
+        }
+        if (message instanceof ByteBuf || message instanceof FileRegion) {
+            return message;
+        }
+        throw new UnsupportedOperationException(
+                "unsupported message type: " + StringUtil.simpleClassName(message) + EXPECTED);
+    }
+
+    @Override
+    protected void doWrite(ChannelOutboundBuffer in) throws Exception {
+        try {
+            Objects.requireNonNull(outgoing).write(in);
+        } catch (VerbenaException e) {
+            throw new IOException(e.getMessage(), e); // which closes the channel, as over TCP
+        }
+    }
+
+    /** The peer has so many bytes more. */
+    void arrived(long bytes) {
+        RdmaUnsafe mine = rdmaUnsafe();
+        ChannelOutboundBuffer in = mine.outboundBuffer();
+        Outgoing out = Objects.requireNonNull(outgoing);
+        if (in != null) {
+            out.remove(in, bytes);
+        }
+        mine.flush0();
+        if (!mine.isSending()) {
+            nothingToSend();
+        }
+    }
+
+    private void failShutdown(Exception why) {
+        ChannelPromise promise = shutting;
+        shutting = null;
+        if (promise != null) {
+            var _ = promise.tryFailure(why);
+        }
+    }
+
+    private void nothingToSend() {
+        ChannelPromise promise = shutting;
+        if (promise != null) {
+            shutting = null;
+            rdmaUnsafe().shutdownOutput(promise);
+        }
+        rdmaUnsafe().closeNow();
+    }
+
+    private void roomChanged() {
+        Objects.requireNonNull(outgoing).roomChanged();
+        rdmaUnsafe().flush0();
+    }
+
+    @Override
+    protected void doShutdownOutput() {
+        outputShutdown = true;
+        if (outgoing != null) {
+            outgoing.drop();
+            outgoing.end();
+        }
+    }
+
+    // ---- the end
+
+    /** The connection has ended, and all callbacks were called. */
+    private void ended() {
+        gone = true;
+        if (!open) {
+            return;
+        }
+        MessagingException why = Objects.requireNonNull(messages).closeReason();
+        failShutdown(why == null ? new ClosedChannelException() : new IOException(why));
+        rdmaUnsafe().closeNow();
+        // The peer has closed it, as the end of a TCP stream; or something is wrong.
+        boolean peerClosed = why == null || why.status() == Status.CONNECTION_INVALID;
+        if (!config.isAutoClose() || (peerClosed && !waiting.isEmpty())) {
+            rdmaUnsafe().failWrites(why);
+        }
+        if (why == null || peerClosed) {
+            reportEnd();
+        } else if (open) {
+            dropWaiting();
+            pipeline().fireExceptionCaught(new IOException(why.getMessage(), why));
+            rdmaUnsafe().close(voidPromise());
+        }
+    }
+
+    @Override
+    protected void doBind(SocketAddress address) {
+        local = inet(address); // the connect uses it
+    }
+
+    @Override
+    protected void doDisconnect() {
+        doClose();
+    }
+
+    @Override
+    protected void doClose() {
+        open = false;
+        active = false;
+        inputShutdown = true;
+        outputShutdown = true;
+        ChannelPromise promise = connectPromise;
+        connectPromise = null;
+        if (promise != null) {
+            var _ = promise.tryFailure(new ClosedChannelException());
+        }
+        CompletableFuture<MessageChannel> attempt = connecting;
+        if (attempt != null) {
+            var _ = attempt.cancel(false);
+        } else if (messages == null && request != null) {
+            request.close(); // refuses the peer
+        }
+        failShutdown(new ClosedChannelException());
+        dropWaiting();
+        if (outgoing != null) {
+            outgoing.drop();
+        }
+        if (closing != null) { // an error closes it meanwhile
+            eventLoop().execute(rdmaUnsafe()::closeNow);
+        }
+        if (messages != null) {
+            var _ = messages.closeAsync();
+        }
+    }
+
+    @Override
+    public boolean isOpen() {
+        return open;
+    }
+
+    @Override
+    public boolean isActive() {
+        return active;
+    }
+
+    // ---- the two halves
+
+    @Override
+    public boolean isInputShutdown() {
+        return inputShutdown;
+    }
+
+    @Override
+    public boolean isOutputShutdown() {
+        return outputShutdown;
+    }
+
+    @Override
+    public boolean isShutdown() {
+        return inputShutdown && outputShutdown;
+    }
+
+    @Override
+    public ChannelFuture shutdownInput() {
+        return shutdownInput(newPromise());
+    }
+
+    @Override
+    public ChannelFuture shutdownInput(ChannelPromise promise) {
+        if (!eventLoop().inEventLoop()) {
+            eventLoop()
+                    .execute(
+                            () -> {
+                                var _ = shutdownInput(promise);
+                            });
+            return promise;
+        }
+        if (!active) {
+            promise.setFailure(new NotYetConnectedException());
+        } else {
+            inputShutdown = true;
+            dropWaiting();
+            promise.setSuccess();
+        }
+        return promise;
+    }
+
+    @Override
+    public ChannelFuture shutdownOutput() {
+        return shutdownOutput(newPromise());
+    }
+
+    /** Waits until what was flushed has arrived. */
+    @Override
+    public ChannelFuture shutdownOutput(ChannelPromise promise) {
+        if (!eventLoop().inEventLoop()) {
+            eventLoop()
+                    .execute(
+                            () -> {
+                                var _ = shutdownOutput(promise);
+                            });
+            return promise;
+        }
+        RdmaUnsafe mine = rdmaUnsafe();
+        if (open && !active) {
+            promise.setFailure(new NotYetConnectedException());
+        } else if (shutting != null) {
+            var _ = shutting.addListener(new PromiseNotifier<>(promise));
+        } else if (mine.isSending() && !gone) {
+            outputShutdown = true;
+            shutting = promise;
+        } else {
+            mine.shutdownOutput(promise);
+        }
+        return promise;
+    }
+
+    @Override
+    public ChannelFuture shutdown() {
+        return shutdown(newPromise());
+    }
+
+    @Override
+    public ChannelFuture shutdown(ChannelPromise promise) {
+        shutdownOutput()
+                .addListener(
+                        output ->
+                                shutdownInput()
+                                        .addListener(
+                                                input -> {
+                                                    Throwable why =
+                                                            output.cause() != null
+                                                                    ? output.cause()
+                                                                    : input.cause();
+                                                    if (why == null) {
+                                                        promise.setSuccess();
+                                                    } else {
+                                                        promise.setFailure(why);
+                                                    }
+                                                }));
+        return promise;
+    }
+
+    // ---- what it says
+
+    /**
+     * How many bytes the channel has copied: what was written from memory that is not registered,
+     * or in pieces of less than 1 KiB, and what came while the pipeline kept half of the receives.
+     *
+     * @return 0 or more, as of a moment ago
+     */
+    public long copiedBytes() {
+        Outgoing out = outgoing;
+        return copiedIn + (out == null ? 0 : out.copied());
+    }
+
+    @Override
+    public SocketChannelConfig config() {
+        return config;
+    }
+
+    @Override
+    public ChannelMetadata metadata() {
+        return METADATA;
+    }
+
+    @Override
+    public @Nullable ServerSocketChannel parent() {
+        return (ServerSocketChannel) super.parent();
+    }
+
+    @Override
+    public @Nullable InetSocketAddress localAddress() {
+        return (InetSocketAddress) super.localAddress();
+    }
+
+    @Override
+    public @Nullable InetSocketAddress remoteAddress() {
+        return (InetSocketAddress) super.remoteAddress();
+    }
+
+    @Override
+    protected @Nullable SocketAddress localAddress0() {
+        return local;
+    }
+
+    @Override
+    protected @Nullable SocketAddress remoteAddress0() {
+        return remote;
+    }
+}

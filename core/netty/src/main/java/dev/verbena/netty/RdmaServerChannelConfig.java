@@ -1,0 +1,178 @@
+package dev.verbena.netty;
+
+import io.netty.buffer.ByteBufAllocator;
+import io.netty.channel.ChannelOption;
+import io.netty.channel.DefaultChannelConfig;
+import io.netty.channel.MessageSizeEstimator;
+import io.netty.channel.RecvByteBufAllocator;
+import io.netty.channel.ServerChannelRecvByteBufAllocator;
+import io.netty.channel.WriteBufferWaterMark;
+import io.netty.channel.socket.ServerSocketChannelConfig;
+
+import java.util.Map;
+
+/** The options of a server channel. Those of TCP that have no meaning here are accepted. */
+@SuppressWarnings("deprecation") // Netty's interface has deprecated methods
+final class RdmaServerChannelConfig extends DefaultChannelConfig
+        implements ServerSocketChannelConfig {
+    private volatile int backlog = 128;
+    private volatile int trafficClass = RdmaChannelConfig.NO_TRAFFIC_CLASS;
+
+    RdmaServerChannelConfig(RdmaServerChannel channel) {
+        super(channel, new ServerChannelRecvByteBufAllocator());
+    }
+
+    @Override
+    public Map<ChannelOption<?>, Object> getOptions() {
+        return getOptions(
+                super.getOptions(),
+                ChannelOption.SO_BACKLOG,
+                ChannelOption.SO_REUSEADDR,
+                RdmaChannelOption.TRAFFIC_CLASS);
+    }
+
+    @Override
+    @SuppressWarnings("unchecked")
+    public <T> T getOption(ChannelOption<T> option) {
+        Object value;
+        if (option.equals(ChannelOption.SO_BACKLOG)) {
+            value = backlog;
+        } else if (option.equals(RdmaChannelOption.TRAFFIC_CLASS)) {
+            value = trafficClass;
+        } else if (RdmaChannelConfig.OF_TCP.containsKey(option)) {
+            value = RdmaChannelConfig.OF_TCP.get(option);
+        } else {
+            value = super.getOption(option);
+        }
+        return (T) value;
+    }
+
+    @Override
+    public <T> boolean setOption(ChannelOption<T> option, T value) {
+        validate(option, value);
+        if (option.equals(ChannelOption.SO_BACKLOG)) {
+            setBacklog((Integer) value);
+        } else if (option.equals(RdmaChannelOption.TRAFFIC_CLASS)) {
+            trafficClass = RdmaChannelConfig.checkTrafficClass((Integer) value);
+        } else {
+            return RdmaChannelConfig.OF_TCP.containsKey(option) || super.setOption(option, value);
+        }
+        return true;
+    }
+
+    @Override
+    protected void autoReadCleared() {
+        ((RdmaServerChannel) channel).clearReadPending();
+    }
+
+    int trafficClass() {
+        return trafficClass;
+    }
+
+    @Override
+    public int getBacklog() {
+        return backlog;
+    }
+
+    @Override
+    public RdmaServerChannelConfig setBacklog(int most) {
+        if (most < 0) {
+            throw new IllegalArgumentException("A backlog is 0 or more, not " + most);
+        }
+        backlog = most;
+        return this;
+    }
+
+    @Override
+    public boolean isReuseAddress() {
+        return true;
+    }
+
+    @Override
+    public RdmaServerChannelConfig setReuseAddress(boolean reuseAddress) {
+        return this;
+    }
+
+    @Override
+    public int getReceiveBufferSize() {
+        return 0;
+    }
+
+    @Override
+    public RdmaServerChannelConfig setReceiveBufferSize(int receiveBufferSize) {
+        return this;
+    }
+
+    @Override
+    public RdmaServerChannelConfig setPerformancePreferences(
+            int connectionTime, int latency, int bandwidth) {
+        return this;
+    }
+
+    @Override
+    public RdmaServerChannelConfig setConnectTimeoutMillis(int connectTimeoutMillis) {
+        super.setConnectTimeoutMillis(connectTimeoutMillis);
+        return this;
+    }
+
+    @Override
+    public RdmaServerChannelConfig setMaxMessagesPerRead(int maxMessagesPerRead) {
+        super.setMaxMessagesPerRead(maxMessagesPerRead);
+        return this;
+    }
+
+    @Override
+    public RdmaServerChannelConfig setWriteSpinCount(int writeSpinCount) {
+        super.setWriteSpinCount(writeSpinCount);
+        return this;
+    }
+
+    @Override
+    public RdmaServerChannelConfig setAllocator(ByteBufAllocator allocator) {
+        super.setAllocator(allocator);
+        return this;
+    }
+
+    @Override
+    public RdmaServerChannelConfig setRecvByteBufAllocator(RecvByteBufAllocator allocator) {
+        super.setRecvByteBufAllocator(allocator);
+        return this;
+    }
+
+    @Override
+    public RdmaServerChannelConfig setAutoRead(boolean autoRead) {
+        super.setAutoRead(autoRead);
+        return this;
+    }
+
+    @Override
+    public RdmaServerChannelConfig setAutoClose(boolean autoClose) {
+        super.setAutoClose(autoClose);
+        return this;
+    }
+
+    @Override
+    public RdmaServerChannelConfig setMessageSizeEstimator(MessageSizeEstimator estimator) {
+        super.setMessageSizeEstimator(estimator);
+        return this;
+    }
+
+    @Override
+    public RdmaServerChannelConfig setWriteBufferWaterMark(
+            WriteBufferWaterMark writeBufferWaterMark) {
+        super.setWriteBufferWaterMark(writeBufferWaterMark);
+        return this;
+    }
+
+    @Override
+    public RdmaServerChannelConfig setWriteBufferHighWaterMark(int writeBufferHighWaterMark) {
+        super.setWriteBufferHighWaterMark(writeBufferHighWaterMark);
+        return this;
+    }
+
+    @Override
+    public RdmaServerChannelConfig setWriteBufferLowWaterMark(int writeBufferLowWaterMark) {
+        super.setWriteBufferLowWaterMark(writeBufferLowWaterMark);
+        return this;
+    }
+}

@@ -1,0 +1,56 @@
+package dev.verbena.netty;
+
+import dev.verbena.messaging.Message;
+
+import io.netty.buffer.ByteBufAllocator;
+
+import org.jspecify.annotations.Nullable;
+
+import java.lang.foreign.MemorySegment;
+import java.util.Objects;
+
+/**
+ * A message that has arrived, where the device has put it, until the last reference is released.
+ */
+final class ReceivedByteBuf extends SegmentByteBuf {
+    private @Nullable RdmaChannel channel; // that has received it
+    private @Nullable Message message; // to be released; null while the handler does that
+
+    ReceivedByteBuf(MemorySegment memory) {
+        super(memory);
+    }
+
+    /** Whether its memory is still there: the same address may be that of other memory since. */
+    boolean isUsable() {
+        return memory().scope().isAlive();
+    }
+
+    void begin(RdmaChannel by, Message received) {
+        channel = by;
+        message = null;
+        begin(memory(), received.length(), received.length());
+        var _ = writerIndex(received.length());
+    }
+
+    /** The pipeline has kept it: from now on, its message is not released by the handler. */
+    void keeps(Message kept) {
+        message = kept;
+    }
+
+    /** The message that it kept; null if it was released at once. */
+    @Nullable Message takeMessage() {
+        Message kept = message;
+        message = null;
+        return kept;
+    }
+
+    @Override
+    public ByteBufAllocator alloc() {
+        return Objects.requireNonNull(channel).alloc();
+    }
+
+    @Override
+    void freed() {
+        Objects.requireNonNull(channel).freed(this);
+    }
+}
