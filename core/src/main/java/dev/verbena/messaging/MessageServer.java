@@ -99,8 +99,7 @@ public final class MessageServer implements AutoCloseable {
         String refusal = null;
         if (stopping) {
             refusal = STOPS;
-        } else if (count.incrementAndGet() > most) {
-            count.decrementAndGet();
+        } else if (!takesPlace()) {
             refusal =
                     "its limit of %s is reached: try again when one has closed"
                             .formatted(Text.count(most, "channel"));
@@ -125,6 +124,10 @@ public final class MessageServer implements AutoCloseable {
             count.decrementAndGet();
             throw t; // the listener refuses the peer
         }
+    }
+
+    private boolean takesPlace() {
+        return count.getAndUpdate(taken -> Math.min(taken + 1, most)) < most;
     }
 
     /** What a channel takes of the limit, until it ends or does not come about. */
