@@ -117,8 +117,7 @@ public final class RdmaChannel extends AbstractChannel implements SocketChannel 
     RdmaChannel(RdmaServerChannel parent, Connector request) {
         super(parent);
         this.request = request;
-        this.remote = request.peerAddress();
-        this.local = request.localAddress();
+        noteAddresses(request);
         var _ = config.setTrafficClass(((RdmaServerChannelConfig) parent.config()).trafficClass());
     }
 
@@ -408,14 +407,22 @@ public final class RdmaChannel extends AbstractChannel implements SocketChannel 
         }
     }
 
+    /** A connection that has ended already has none, and is reported soon. */
+    private void noteAddresses(Connector connector) {
+        try {
+            remote = connector.peerAddress();
+            local = connector.localAddress();
+        } catch (VerbenaException e) {
+            return;
+        }
+    }
+
     /** The connection stands. */
     @SuppressWarnings("deprecation") // invalidateLocalAddress, which Netty has no other way for
     private void stands(MessageChannel channel) {
         messages = channel;
         outgoing = new Outgoing(this, channel, handler().allocator(), eager);
-        Connector connector = channel.connector().orElseThrow();
-        remote = connector.peerAddress();
-        local = connector.localAddress();
+        channel.connector().ifPresent(this::noteAddresses);
         active = true;
         invalidateLocalAddress(); // that of a bind
         channel.onRoom(this::roomChanged);
