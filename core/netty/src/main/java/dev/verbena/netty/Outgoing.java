@@ -40,7 +40,7 @@ final class Outgoing implements ChannelOutboundBuffer.MessageProcessor {
         private int count;
         private int bytes;
         private boolean plain; // its only part is not registered, and copied again
-        private long counted; // of what was flushed; the same, but for files that say otherwise
+        private long counted; // flushed bytes: as many, unless a FileRegion reports otherwise
 
         void add(ByteBuf part) {
             parts[count++] = part;

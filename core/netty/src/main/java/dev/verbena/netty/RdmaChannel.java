@@ -305,7 +305,7 @@ public final class RdmaChannel extends AbstractChannel implements SocketChannel 
         }
     }
 
-    private static InetSocketAddress inet(SocketAddress address) {
+    static InetSocketAddress inet(SocketAddress address) {
         if (address instanceof InetSocketAddress inet) {
             return inet;
         }

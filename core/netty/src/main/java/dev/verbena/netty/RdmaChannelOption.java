@@ -3,7 +3,7 @@ package dev.verbena.netty;
 import io.netty.channel.ChannelOption;
 
 /**
- * Options of RDMA channels beside those of Netty.
+ * Options of RDMA channels, in addition to those of Netty.
  *
  * @param <T> the type of the value
  */

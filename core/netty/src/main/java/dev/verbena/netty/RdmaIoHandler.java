@@ -50,8 +50,7 @@ public final class RdmaIoHandler implements IoHandler {
     private final List<RdmaChannel> reading = new ArrayList<>(); // whose round of reads is not over
     private final List<RdmaChannel> readable = new ArrayList<>(); // that want what has come before
     private final LongObjectMap<ReceivedByteBuf> spare = new LongObjectHashMap<>(); // by address
-    private volatile @Nullable Poller poller; // until it is destroyed
-    private volatile @Nullable Poller everPoller; // also when it is closed
+    private volatile @Nullable Poller poller; // of the event loop, also when it is closed
     private @Nullable Throwable failure; // why there is none
     private int lent; // receives that pipelines keep
     private volatile @Nullable Thread thread;
@@ -115,9 +114,7 @@ public final class RdmaIoHandler implements IoHandler {
     public void initialize() {
         thread = Thread.currentThread();
         try {
-            Poller made = Poller.onThisThread(opened.domain(), device.options.idle());
-            everPoller = made;
-            poller = made;
+            poller = Poller.onThisThread(opened.domain(), device.options.idle());
         } catch (Throwable t) {
             failure = t; // each channel that is registered gets it
         }
@@ -227,7 +224,7 @@ public final class RdmaIoHandler implements IoHandler {
 
     /** By any thread, also while the event loop ends: runs something where messages belong. */
     void executeForMessages(Runnable task) {
-        Objects.requireNonNull(everPoller).execute(task);
+        poller().execute(task);
     }
 
     Poller poller() {
@@ -261,7 +258,6 @@ public final class RdmaIoHandler implements IoHandler {
     @Override
     public void destroy() {
         Poller last = poller;
-        poller = null;
         try {
             // A shutdown without a quiet period may come here without prepareToDestroy().
             List.copyOf(handles).forEach(RdmaHandle::closeForcibly);

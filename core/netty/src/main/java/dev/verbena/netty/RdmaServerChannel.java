@@ -17,7 +17,6 @@ import org.jspecify.annotations.Nullable;
 import java.net.BindException;
 import java.net.InetSocketAddress;
 import java.net.SocketAddress;
-import java.nio.channels.UnsupportedAddressTypeException;
 import java.util.ArrayDeque;
 import java.util.Deque;
 import java.util.Objects;
@@ -26,13 +25,13 @@ import java.util.concurrent.atomic.AtomicInteger;
 /**
  * Accepts {@link RdmaChannel}s, on event loops of {@link RdmaIoHandler}.
  *
- * <p>Binds an address of the device; the wildcard address stands for all of them. Peers that
- * connect while the channel does not read wait, as many as {@link
+ * <p>Binds an address of the device; the wildcard address binds all of them. Peers that connect
+ * while the channel does not read wait, as many as {@link
  * io.netty.channel.ChannelOption#SO_BACKLOG}.
  */
 public final class RdmaServerChannel extends AbstractServerChannel implements ServerSocketChannel {
-    private static final int MOST_ACCEPTING =
-            1024; // each holds a queue pair until its peer answers
+    /** Each holds a queue pair until its peer answers. */
+    private static final int MOST_ACCEPTING = 1024;
 
     private final AtomicInteger accepting = new AtomicInteger(); // children that do not stand yet
     private final RdmaServerChannelConfig config = new RdmaServerChannelConfig(this);
@@ -95,9 +94,7 @@ public final class RdmaServerChannel extends AbstractServerChannel implements Se
 
     @Override
     protected void doBind(SocketAddress local) throws Exception {
-        if (!(local instanceof InetSocketAddress wanted)) {
-            throw new UnsupportedAddressTypeException();
-        }
+        InetSocketAddress wanted = RdmaChannel.inet(local);
         if (listener != null) {
             throw new BindException("The channel is bound to " + address);
         }

@@ -51,9 +51,7 @@ class NettyTest {
                 new MultiThreadIoEventLoopGroup(
                         2, RdmaIoHandler.newFactory(devices.getLast(), RdmaOptions.DEFAULTS));
         try (Adapter adapter = Adapter.open(devices.getFirst())) {
-            address =
-                    new InetSocketAddress(
-                            adapter.ports().getFirst().preferredGid().gid().toInetAddress(), 0);
+            address = Sides.anyPort(adapter);
         }
     }
 
