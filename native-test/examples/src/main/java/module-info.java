@@ -1,7 +1,11 @@
 /** Small programs that documentation quotes. */
-// Micrometer is an automatic module.
+// Micrometer and gRPC are automatic modules.
 @SuppressWarnings("requires-automatic")
 module dev.verbena.examples {
     requires dev.verbena;
+    requires static dev.verbena.netty; // of the services, as are the following
+    requires static io.grpc;
+    requires static io.grpc.netty;
+    requires static io.grpc.stub;
     requires static micrometer.core; // of QueueMeters: who runs another example needs none
 }

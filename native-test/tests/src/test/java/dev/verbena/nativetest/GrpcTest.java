@@ -2,9 +2,7 @@ package dev.verbena.nativetest;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.verbena.Adapter;
 import dev.verbena.netty.RdmaChannel;
-import dev.verbena.netty.RdmaIoHandler;
 import dev.verbena.netty.RdmaServerChannel;
 
 import io.grpc.InsecureServerCredentials;
@@ -15,8 +13,6 @@ import io.grpc.netty.InternalNettyServerBuilder;
 import io.grpc.netty.NettyChannelBuilder;
 import io.grpc.netty.NettyServerBuilder;
 import io.grpc.testing.integration.AbstractInteropTest;
-import io.netty.channel.EventLoopGroup;
-import io.netty.channel.MultiThreadIoEventLoopGroup;
 
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
@@ -25,35 +21,24 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.runner.JUnitCore;
 import org.junit.runner.Result;
 
-import java.net.InetAddress;
 import java.net.InetSocketAddress;
-import java.util.List;
-import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 
 /** Unchanged gRPC between two devices: the tests that its implementations have to pass. */
 @NeedsDevices
 @Timeout(300)
 class GrpcTest {
-    private static EventLoopGroup servers;
-    private static EventLoopGroup clients;
-    private static InetAddress address;
+    private static NettySides sides;
 
     @BeforeAll
     static void open() {
-        List<String> devices = RdmaDevices.active();
-        servers = new MultiThreadIoEventLoopGroup(1, RdmaIoHandler.newFactory(devices.getFirst()));
-        clients = new MultiThreadIoEventLoopGroup(1, RdmaIoHandler.newFactory(devices.getLast()));
-        try (Adapter adapter = Adapter.open(devices.getFirst())) {
-            address = Sides.anyPort(adapter).getAddress();
-        }
+        sides = new NettySides(1);
     }
 
     @AfterAll
     static void close() {
-        if (clients != null) {
-            clients.shutdownGracefully(0, 30, TimeUnit.SECONDS).syncUninterruptibly();
-            servers.shutdownGracefully(0, 30, TimeUnit.SECONDS).syncUninterruptibly();
+        if (sides != null) {
+            sides.close();
         }
     }
 
@@ -68,11 +53,11 @@ class GrpcTest {
         protected ServerBuilder<?> getServerBuilder() {
             NettyServerBuilder builder =
                     NettyServerBuilder.forAddress(
-                                    new InetSocketAddress(address, port),
+                                    new InetSocketAddress(sides.address.getAddress(), port),
                                     InsecureServerCredentials.create())
                             .channelType(RdmaServerChannel.class)
-                            .bossEventLoopGroup(servers)
-                            .workerEventLoopGroup(servers)
+                            .bossEventLoopGroup(sides.servers)
+                            .workerEventLoopGroup(sides.servers)
                             .flowControlWindow(65 * 1024)
                             .maxInboundMessageSize(16 << 20);
             InternalNettyServerBuilder.setStatsEnabled(builder, false);
@@ -82,9 +67,10 @@ class GrpcTest {
         @Override
         protected ManagedChannelBuilder<?> createChannelBuilder() {
             NettyChannelBuilder builder =
-                    NettyChannelBuilder.forAddress(new InetSocketAddress(address, port))
+                    NettyChannelBuilder.forAddress(
+                                    new InetSocketAddress(sides.address.getAddress(), port))
                             .channelType(RdmaChannel.class)
-                            .eventLoopGroup(clients)
+                            .eventLoopGroup(sides.clients)
                             .usePlaintext()
                             .flowControlWindow(65 * 1024)
                             .maxInboundMessageSize(16 << 20);

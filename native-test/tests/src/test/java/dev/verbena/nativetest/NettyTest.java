@@ -2,10 +2,7 @@ package dev.verbena.nativetest;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.verbena.Adapter;
 import dev.verbena.netty.RdmaChannel;
-import dev.verbena.netty.RdmaIoHandler;
-import dev.verbena.netty.RdmaOptions;
 import dev.verbena.netty.RdmaServerChannel;
 
 import io.netty.bootstrap.Bootstrap;
@@ -14,8 +11,6 @@ import io.netty.buffer.ByteBuf;
 import io.netty.channel.ChannelHandlerContext;
 import io.netty.channel.ChannelInboundHandlerAdapter;
 import io.netty.channel.ChannelInitializer;
-import io.netty.channel.EventLoopGroup;
-import io.netty.channel.MultiThreadIoEventLoopGroup;
 import io.netty.channel.socket.SocketChannel;
 import io.netty.testsuite.transport.TestsuitePermutation.BootstrapComboFactory;
 import io.netty.testsuite.transport.socket.SocketFileRegionTest;
@@ -28,7 +23,6 @@ import org.junit.jupiter.api.Nested;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-import java.net.InetSocketAddress;
 import java.net.SocketAddress;
 import java.util.List;
 import java.util.Random;
@@ -39,27 +33,17 @@ import java.util.concurrent.TimeUnit;
 @NeedsDevices
 @Timeout(180)
 class NettyTest {
-    private static EventLoopGroup servers;
-    private static EventLoopGroup clients;
-    private static InetSocketAddress address;
+    private static NettySides sides;
 
     @BeforeAll
     static void open() {
-        List<String> devices = RdmaDevices.active();
-        servers = new MultiThreadIoEventLoopGroup(2, RdmaIoHandler.newFactory(devices.getFirst()));
-        clients =
-                new MultiThreadIoEventLoopGroup(
-                        2, RdmaIoHandler.newFactory(devices.getLast(), RdmaOptions.DEFAULTS));
-        try (Adapter adapter = Adapter.open(devices.getFirst())) {
-            address = Sides.anyPort(adapter);
-        }
+        sides = new NettySides(2);
     }
 
     @AfterAll
     static void close() {
-        if (clients != null) {
-            clients.shutdownGracefully(0, 30, TimeUnit.SECONDS).syncUninterruptibly();
-            servers.shutdownGracefully(0, 30, TimeUnit.SECONDS).syncUninterruptibly();
+        if (sides != null) {
+            sides.close();
         }
     }
 
@@ -110,7 +94,7 @@ class NettyTest {
     void bytesComeBackWithoutACopyByTheSender() throws Exception {
         var server =
                 new ServerBootstrap()
-                        .group(servers)
+                        .group(sides.servers)
                         .channel(RdmaServerChannel.class)
                         .childHandler(
                                 new ChannelInitializer<SocketChannel>() {
@@ -119,13 +103,13 @@ class NettyTest {
                                         channel.pipeline().addLast(new Echo());
                                     }
                                 })
-                        .bind(address)
+                        .bind(sides.address)
                         .sync()
                         .channel();
         var client =
                 (RdmaChannel)
                         new Bootstrap()
-                                .group(clients)
+                                .group(sides.clients)
                                 .channel(RdmaChannel.class)
                                 .handler(new ChannelInboundHandlerAdapter())
                                 .connect(server.localAddress())
@@ -155,13 +139,13 @@ class NettyTest {
                     @Override
                     public ServerBootstrap newServerInstance() {
                         return new ServerBootstrap()
-                                .group(servers)
+                                .group(sides.servers)
                                 .channel(RdmaServerChannel.class);
                     }
 
                     @Override
                     public Bootstrap newClientInstance() {
-                        return new Bootstrap().group(clients).channel(RdmaChannel.class);
+                        return new Bootstrap().group(sides.clients).channel(RdmaChannel.class);
                     }
                 });
     }
@@ -175,7 +159,7 @@ class NettyTest {
 
         @Override
         protected SocketAddress newSocketAddress() {
-            return address;
+            return sides.address;
         }
     }
 
@@ -188,7 +172,7 @@ class NettyTest {
 
         @Override
         protected SocketAddress newSocketAddress() {
-            return address;
+            return sides.address;
         }
     }
 
@@ -201,7 +185,7 @@ class NettyTest {
 
         @Override
         protected SocketAddress newSocketAddress() {
-            return address;
+            return sides.address;
         }
     }
 }

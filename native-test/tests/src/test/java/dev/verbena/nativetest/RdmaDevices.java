@@ -21,6 +21,11 @@ final class RdmaDevices implements ExecutionCondition {
         return Adapter.activeNames();
     }
 
+    /** Whether a machine without devices is an error. */
+    static boolean required() {
+        return System.getProperty("verbena.device", "optional").equals("required");
+    }
+
     /**
      * Whether a device is of the rxe driver: that one has a file naming the interface it stands on.
      */
@@ -43,7 +48,7 @@ final class RdmaDevices implements ExecutionCondition {
         } catch (VerbenaException e) {
             sentence = e.getMessage();
         }
-        if (System.getProperty("verbena.device", "optional").equals("required")) {
+        if (required()) {
             throw new IllegalStateException("-Dverbena.device=required, but: " + sentence);
         }
         if (SAID.compareAndSet(false, true)) {
