@@ -478,7 +478,7 @@ public final class RdmaChannel extends AbstractChannel implements SocketChannel 
             deliverWhole(message, retained);
             return;
         }
-        ReceivedByteBuf buffer = handler.takeReceived(message.buffer());
+        ReceivedByteBuf buffer = handler.bufferOver(message.buffer());
         buffer.begin(this, message);
         delivers(RegisteredByteBufAllocator.watched(buffer), length);
         if (buffer.refCnt() > 0) {
@@ -520,7 +520,6 @@ public final class RdmaChannel extends AbstractChannel implements SocketChannel 
             lentBytes -= length > eager ? length : 0;
             kept.release();
         }
-        handler().giveBack(buffer);
     }
 
     /** By the event loop: nothing more has come for now. */

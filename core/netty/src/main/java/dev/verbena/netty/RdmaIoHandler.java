@@ -41,7 +41,7 @@ public final class RdmaIoHandler implements IoHandler {
     private static final System.Logger LOGGER = System.getLogger("dev.verbena.netty");
     private static final Duration LONG = Duration.ofSeconds(1);
     private static final int MOST_LENT = 512; // of the 2,048 receives that channels share
-    private static final int MOST_SPARE = 4096; // buffers over receives
+    private static final int MOST_BUFFERS = 4096; // over receives
 
     private final ThreadAwareExecutor executor;
     private final RdmaDevice device;
@@ -49,7 +49,7 @@ public final class RdmaIoHandler implements IoHandler {
     private final Set<RdmaHandle> handles = new LinkedHashSet<>();
     private final List<RdmaChannel> reading = new ArrayList<>(); // whose round of reads is not over
     private final List<RdmaChannel> readable = new ArrayList<>(); // that want what has come before
-    private final LongObjectMap<ReceivedByteBuf> spare = new LongObjectHashMap<>(); // by address
+    private final LongObjectMap<ReceivedByteBuf> buffers = new LongObjectHashMap<>(); // by address
     private volatile @Nullable Poller poller; // of the event loop, also when it is closed
     private @Nullable Throwable failure; // why there is none
     private int lent; // receives that pipelines keep
@@ -193,24 +193,19 @@ public final class RdmaIoHandler implements IoHandler {
         readable.add(channel);
     }
 
-    /** A buffer over memory that a message has come to. */
-    ReceivedByteBuf takeReceived(MemorySegment memory) {
-        ReceivedByteBuf taken = spare.remove(key(memory));
-        return taken != null && taken.isUsable() && taken.memory().byteSize() == memory.byteSize()
-                ? taken
-                : new ReceivedByteBuf(memory);
-    }
-
-    void giveBack(ReceivedByteBuf buffer) {
-        if (spare.size() == MOST_SPARE) {
-            spare.clear(); // of memory that is not received into any more, most likely
+    /** A buffer over memory that a message has come to: the one of the message before. */
+    ReceivedByteBuf bufferOver(MemorySegment memory) {
+        long key = memory.address() >>> 6; // the map's hash takes the lowest bits
+        ReceivedByteBuf last = buffers.get(key);
+        if (last != null && last.isFreeOver(memory)) {
+            return last;
         }
-        spare.put(key(buffer.memory()), buffer);
-    }
-
-    /** Receives are multiples of 64 bytes apart, and the map's hash takes the lowest bits. */
-    private static long key(MemorySegment memory) {
-        return memory.address() >>> 6;
+        if (buffers.size() == MOST_BUFFERS) {
+            buffers.clear(); // of memory that is not received into any more, most likely
+        }
+        ReceivedByteBuf made = new ReceivedByteBuf(memory);
+        buffers.put(key, made);
+        return made;
     }
 
     /** Whether the pipelines of all channels keep as many receives as they may. */

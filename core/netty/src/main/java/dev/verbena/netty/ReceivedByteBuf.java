@@ -14,19 +14,21 @@ import java.util.Objects;
  */
 final class ReceivedByteBuf extends SegmentByteBuf {
     private @Nullable RdmaChannel channel; // that has received it
+    private boolean lives; // until the event loop has taken it back
     private @Nullable Message message; // to be released; null while the handler does that
 
     ReceivedByteBuf(MemorySegment memory) {
         super(memory);
     }
 
-    /** Whether its memory is still there: the same address may be that of other memory since. */
-    boolean isUsable() {
-        return memory().scope().isAlive();
+    /** Whether it is over this memory, and free. The address may be that of other memory since. */
+    boolean isFreeOver(MemorySegment received) {
+        return !lives && memory().byteSize() == received.byteSize() && memory().scope().isAlive();
     }
 
     void begin(RdmaChannel by, Message received) {
         channel = by;
+        lives = true;
         message = null;
         begin(memory(), received.length(), received.length());
         var _ = writerIndex(received.length());
@@ -37,8 +39,9 @@ final class ReceivedByteBuf extends SegmentByteBuf {
         message = kept;
     }
 
-    /** The message that it kept; null if it was released at once. */
+    /** Ends its life. Returns the message that it kept; null if it was released at once. */
     @Nullable Message takeMessage() {
+        lives = false;
         Message kept = message;
         message = null;
         return kept;
