@@ -40,7 +40,8 @@ BENCH_FRESH_JVM_IN_VM=(--enable-native-access=ALL-UNNAMED -XX:+UseSerialGC)
 # Rows on the stand-in for libibverbs, whose provider only copies. The rows of JMH are measured by one program in Java, the rows of
 # peers by several programs: one process for each of them, each fork and each row.
 ROWS_OF_JMH=(post-poll post-poll-confined chain chain-confined batch-confined prepared-confined arm-await message allocation)
-ROWS_OF_PEERS=(peers-one peers-chain peers-queue-pairs peers-message-64 peers-message-65536 peers-message-1048576)
+ROWS_OF_PEERS=(peers-one peers-chain peers-queue-pairs peers-message-64 peers-message-65536 peers-message-1048576
+    peers-netty-64 peers-netty-65536 peers-netty-1048576)
 ROWS_HERE=("${ROWS_OF_JMH[@]}" two-threads two-pollers idle-queue-pair cold-start load-queue-pairs load-depth "${ROWS_OF_PEERS[@]}")
 ROWS_ON_DEVICES=(send-latency write-latency send-bandwidth write-bandwidth read-bandwidth message-rate events register connect
     first-round-trips first-message)
@@ -235,6 +236,11 @@ ask_peers() { # ROW
         printf "$1\t%s\n" verbena-by-hand verbena-channel verbena-registered nio
         return
     fi
+    if [[ $1 == peers-netty-* ]]; then
+        printf "$1\t%s\n" netty-nio netty-io-uring netty-verbena
+        [ "$1" != peers-netty-64 ] || printf "peers-netty-allocation\t%s\n" netty-nio netty-io-uring netty-verbena
+        return
+    fi
     printf "$1\t%s\n" tuned-c raw-ffm verbena
     if [ -e "$programs/bare_jni.missing" ]; then lacking=$'\t'$(cat "$programs/bare_jni.missing"); fi
     printf '%s\tbare-jni%s\n' "$1" "$lacking"
@@ -247,6 +253,7 @@ ask_peers() { # ROW
 # C, the others and this library, one after the other. Time is that of a thread on a processor: other work moves it less.
 bench_peers() { # ROW FORK
     local brief=(--ms 100 --rounds 2) shape c=() verbena=() turns=("${java[@]}" -cp "$class_path" dev.verbena.bench.MessageTurns)
+    local netty=("${java[@]}" -Dio.netty.leakDetection.level=disabled -cp "$class_path" dev.verbena.bench.NettyTurns)
     case $1 in
         peers-message-*)
             brief+=(--bytes "${1##*-}")
@@ -255,6 +262,14 @@ bench_peers() { # ROW FORK
             peer verbena-channel java "${turns[@]}" channel "${brief[@]}"
             peer verbena-registered java "${turns[@]}" registered "${brief[@]}"
             peer nio java "${turns[@]}" tcp "${brief[@]}"
+            return
+            ;;
+        peers-netty-*)
+            brief+=(--bytes "${1##*-}")
+            peer netty-epoll c "${netty[@]}" epoll "${brief[@]}"
+            peer netty-verbena java "${netty[@]}" verbena "${brief[@]}"
+            peer netty-nio java "${netty[@]}" nio "${brief[@]}"
+            peer netty-io-uring java "${netty[@]}" io_uring "${brief[@]}"
             return
             ;;
         peers-one) shape=(1 1) c=(post_poll --chain 1) verbena=(Turns CONFINED one) ;;

@@ -14,17 +14,14 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
-import java.io.File;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collections;
-import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
-import java.util.Set;
 import java.util.concurrent.TimeUnit;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
@@ -79,6 +76,21 @@ class StandInTest {
         }
     }
 
+    /** Beside the one for libibverbs. */
+    private static void compileConnectionManager() throws Exception {
+        Path result = folder.resolve("librdmacm.so.1");
+        String said =
+                compile(
+                        result,
+                        "c/stand_in_cm.c",
+                        standIn.toString(),
+                        "-fPIC",
+                        "-shared",
+                        "-Wl,-soname,librdmacm.so.1",
+                        "-lpthread");
+        assertThat(result).as(said).exists();
+    }
+
     /** Answers what the compiler said; that it worked shows by the file. */
     private static String compile(Path result, String source, String... options) throws Exception {
         List<String> command = new ArrayList<>();
@@ -107,23 +119,10 @@ class StandInTest {
         command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
         command.add("--enable-native-access=ALL-UNNAMED");
         command.addAll(options);
-        Set<String> path = new LinkedHashSet<>();
-        for (String name :
-                List.of(
-                        Adapter.class.getName(),
-                        "dev.verbena.bindings.Verbs",
-                        Startup.class.getName(),
-                        Requests.class.getName())) {
-            path.add(
-                    Path.of(
-                                    Class.forName(name, false, StandInTest.class.getClassLoader())
-                                            .getProtectionDomain()
-                                            .getCodeSource()
-                                            .getLocation()
-                                            .toURI())
-                            .toString());
-        }
-        command.addAll(List.of("-cp", String.join(File.pathSeparator, path), program.getName()));
+        String path =
+                System.getProperty(
+                        "surefire.test.class.path", System.getProperty("java.class.path"));
+        command.addAll(List.of("-cp", path, program.getName()));
         Collections.addAll(command, arguments);
         return run(Map.of("LD_LIBRARY_PATH", folder.toString()), command.toArray(String[]::new));
     }
@@ -231,6 +230,33 @@ class StandInTest {
         for (String what : List.of("channel", "registered", "queue-pair", "tcp")) {
             assertThat(java(MessageTurns.class, List.of(), what, "--ms", "1", "--rounds", "1"))
                     .matches("RESULT\tmessage\t" + what + " bytes=64\t\\d+\\.\\d\\d\tns\n");
+        }
+    }
+
+    @Test
+    void measuresNettyOverItAndOverTcp() throws Exception {
+        compileConnectionManager();
+        for (String what : List.of("verbena", "epoll", "nio")) {
+            for (int bytes : new int[] {64, 1 << 20}) {
+                assertThat(
+                                java(
+                                        NettyTurns.class,
+                                        List.of("-Dio.netty.leakDetection.level=disabled"),
+                                        what,
+                                        "--ms",
+                                        "20",
+                                        "--rounds",
+                                        "1",
+                                        "--bytes",
+                                        "" + bytes))
+                        .matches(
+                                "RESULT\tnetty\t%s bytes=%d\t\\d+\\.\\d\\d\tns\n"
+                                                .formatted(what, bytes)
+                                        + (bytes == 64
+                                                ? "RESULT\tnetty-allocation\t%s bytes=64\t\\d+\\.\\d\\d\tB\n"
+                                                        .formatted(what)
+                                                : ""));
+            }
         }
     }
 

@@ -176,10 +176,14 @@ final class Outputs {
             return Optional.empty();
         }
         Row measured =
-                switch (measure.replaceFirst("^message \\S+", "message")) {
+                switch (measure.replaceFirst("^(message|netty\\S*) \\S+", "$1")) {
                     case "message bytes=64" -> Row.PEERS_MESSAGE_64;
                     case "message bytes=65536" -> Row.PEERS_MESSAGE_65536;
                     case "message bytes=1048576" -> Row.PEERS_MESSAGE_1048576;
+                    case "netty bytes=64" -> Row.PEERS_NETTY_64;
+                    case "netty bytes=65536" -> Row.PEERS_NETTY_65536;
+                    case "netty bytes=1048576" -> Row.PEERS_NETTY_1048576;
+                    case "netty-allocation bytes=64" -> Row.PEERS_NETTY_ALLOCATION;
                     case "post-poll chain=1" -> Row.PEERS_ONE;
                     case "post-poll chain=16" -> Row.PEERS_CHAIN;
                     case "load-queue-pairs 1024" -> Row.PEERS_QUEUE_PAIRS;

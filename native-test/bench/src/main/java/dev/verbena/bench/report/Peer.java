@@ -24,9 +24,18 @@ enum Peer {
     /** MessageTurns, channels that send from registered memory. */
     VERBENA_REGISTERED("Verbena, channel, registered memory"),
     /** MessageTurns, without this library. */
-    NIO("Java NIO over TCP");
+    NIO("Java NIO over TCP"),
+    /** NettyTurns, over channels of Verbena. */
+    NETTY_VERBENA("Netty over Verbena"),
+    /** NettyTurns, over TCP; epoll is what the others are compared with. */
+    NETTY_NIO("Netty NIO over TCP"),
+    /** The same, by io_uring. */
+    NETTY_IO_URING("Netty io_uring over TCP");
 
-    /** In the place of a peer's key: C's own value, which all of them are compared with. */
+    /**
+     * In the place of a peer's key: the value of C, or of Netty by epoll, which all of them are
+     * compared with.
+     */
     static final String NONE = "c";
 
     private final String words;

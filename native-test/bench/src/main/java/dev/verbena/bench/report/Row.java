@@ -76,7 +76,15 @@ enum Row {
     /** The same. */
     PEERS_MESSAGE_65536("A message of 64 KiB", Parameter.PEER),
     /** The same. */
-    PEERS_MESSAGE_1048576("A message of 1 MiB", Parameter.PEER);
+    PEERS_MESSAGE_1048576("A message of 1 MiB", Parameter.PEER),
+    /** NettyTurns. What takes C's place is Netty's epoll over TCP. */
+    PEERS_NETTY_64("A request of 64 bytes and its answer", Parameter.PEER),
+    /** The same. */
+    PEERS_NETTY_65536("A request of 64 KiB and its answer", Parameter.PEER),
+    /** The same. */
+    PEERS_NETTY_1048576("A request of 1 MiB and its answer", Parameter.PEER),
+    /** The same: bytes on the heap. */
+    PEERS_NETTY_ALLOCATION("Allocated by a request of 64 bytes and its answer", Parameter.PEER);
 
     /** Parameters of {@link #COLD_START}: from the JVM's start, and from there on. */
     static final String FIRST_COMPLETION = "first completion";

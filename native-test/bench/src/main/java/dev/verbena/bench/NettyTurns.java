@@ -1,0 +1,260 @@
+package dev.verbena.bench;
+
+import com.sun.management.ThreadMXBean;
+
+import dev.verbena.netty.RdmaChannel;
+import dev.verbena.netty.RdmaIoHandler;
+import dev.verbena.netty.RdmaServerChannel;
+
+import io.netty.bootstrap.Bootstrap;
+import io.netty.bootstrap.ServerBootstrap;
+import io.netty.buffer.ByteBuf;
+import io.netty.channel.Channel;
+import io.netty.channel.ChannelHandlerContext;
+import io.netty.channel.ChannelInboundHandlerAdapter;
+import io.netty.channel.ChannelInitializer;
+import io.netty.channel.ChannelOption;
+import io.netty.channel.EventLoopGroup;
+import io.netty.channel.IoHandlerFactory;
+import io.netty.channel.MultiThreadIoEventLoopGroup;
+import io.netty.channel.ServerChannel;
+import io.netty.channel.epoll.EpollIoHandler;
+import io.netty.channel.epoll.EpollServerSocketChannel;
+import io.netty.channel.epoll.EpollSocketChannel;
+import io.netty.channel.nio.NioIoHandler;
+import io.netty.channel.socket.nio.NioServerSocketChannel;
+import io.netty.channel.socket.nio.NioSocketChannel;
+import io.netty.channel.uring.IoUringIoHandler;
+import io.netty.channel.uring.IoUringServerSocketChannel;
+import io.netty.channel.uring.IoUringSocketChannel;
+
+import java.lang.management.ManagementFactory;
+import java.net.InetSocketAddress;
+import java.util.concurrent.CompletableFuture;
+
+/**
+ * Processor time of a request of {@code --bytes} and its answer of 64 bytes through Netty, both
+ * ends on one event loop: by Verbena on the stand-ins for rdma-core, or by TCP on the loopback
+ * interface. The pipelines are the same: each end counts bytes, and has a buffer for each message
+ * from its channel's allocator. Prints one line for each round, and what the loop allocated on the
+ * heap.
+ */
+public final class NettyTurns {
+    private static final int ANSWER = 64;
+    private static final int WARM_UPS = 2;
+    private static final ThreadMXBean THREADS = (ThreadMXBean) ManagementFactory.getThreadMXBean();
+
+    /** A transport of Netty's. */
+    private record Transport(
+            IoHandlerFactory loops,
+            String address,
+            Class<? extends ServerChannel> server,
+            Class<? extends Channel> client) {
+        static Transport named(String name) {
+            return switch (name) {
+                case "verbena" ->
+                        new Transport(
+                                RdmaIoHandler.newFactory("copy0"),
+                                "192.0.2.1", // of the stand-in
+                                RdmaServerChannel.class,
+                                RdmaChannel.class);
+                case "nio" ->
+                        new Transport(
+                                NioIoHandler.newFactory(),
+                                "127.0.0.1",
+                                NioServerSocketChannel.class,
+                                NioSocketChannel.class);
+                case "epoll" ->
+                        new Transport(
+                                EpollIoHandler.newFactory(),
+                                "127.0.0.1",
+                                EpollServerSocketChannel.class,
+                                EpollSocketChannel.class);
+                case "io_uring" ->
+                        new Transport(
+                                IoUringIoHandler.newFactory(),
+                                "127.0.0.1",
+                                IoUringServerSocketChannel.class,
+                                IoUringSocketChannel.class);
+                default -> throw new IllegalArgumentException("There is no " + name);
+            };
+        }
+    }
+
+    private NettyTurns() {}
+
+    /**
+     * Measures one of them.
+     *
+     * @param arguments {@code verbena|nio|epoll|io_uring}, and options
+     * @throws Exception when the connection fails
+     */
+    public static void main(String[] arguments) throws Exception {
+        Options options =
+                new Options(
+                        "NettyTurns verbena|nio|epoll|io_uring [--ms N] [--rounds N] [--bytes N]",
+                        1,
+                        arguments,
+                        "--ms",
+                        "--rounds",
+                        "--bytes");
+        String what = options.argument(0);
+        Asking asking =
+                new Asking(
+                        what,
+                        options.number("--bytes", ANSWER),
+                        options.number("--rounds", 2),
+                        options.number("--ms", 150) * 1_000_000L);
+        Transport transport = Transport.named(what);
+        EventLoopGroup group = new MultiThreadIoEventLoopGroup(1, transport.loops);
+        try {
+            Channel server =
+                    new ServerBootstrap()
+                            .group(group)
+                            .channel(transport.server)
+                            .childOption(ChannelOption.TCP_NODELAY, true)
+                            .childHandler(
+                                    new ChannelInitializer<>() {
+                                        @Override
+                                        protected void initChannel(Channel accepted) {
+                                            accepted.pipeline()
+                                                    .addLast(new Answering(asking.bytes));
+                                        }
+                                    })
+                            .bind(new InetSocketAddress(transport.address, 0))
+                            .sync()
+                            .channel();
+            Channel client =
+                    new Bootstrap()
+                            .group(group)
+                            .channel(transport.client)
+                            .option(ChannelOption.TCP_NODELAY, true)
+                            .handler(asking)
+                            .connect(server.localAddress())
+                            .sync()
+                            .channel();
+            asking.over.get();
+            client.close().sync();
+            server.close().sync();
+        } finally {
+            group.shutdownGracefully(0, 10, java.util.concurrent.TimeUnit.SECONDS).sync();
+        }
+    }
+
+    /** Takes messages of a length, and answers each by the next. */
+    private abstract static class End extends ChannelInboundHandlerAdapter {
+        private final int expected;
+        private int missing;
+
+        End(int expected) {
+            this.expected = expected;
+            this.missing = expected;
+        }
+
+        abstract void whole(ChannelHandlerContext context);
+
+        static void send(ChannelHandlerContext context, int bytes) {
+            ByteBuf message = context.alloc().directBuffer(bytes, bytes).writerIndex(bytes);
+            var _ = context.writeAndFlush(message, context.voidPromise());
+        }
+
+        @Override
+        public void channelRead(ChannelHandlerContext context, Object read) {
+            ByteBuf buffer = (ByteBuf) read;
+            missing -= buffer.readableBytes();
+            var _ = buffer.release();
+            if (missing < 0) {
+                throw new IllegalStateException(-missing + " bytes more than expected");
+            }
+            if (missing == 0) {
+                missing = expected;
+                whole(context);
+            }
+        }
+    }
+
+    private static final class Answering extends End {
+        Answering(int bytes) {
+            super(bytes);
+        }
+
+        @Override
+        void whole(ChannelHandlerContext context) {
+            send(context, ANSWER);
+        }
+    }
+
+    /** Asks, and measures. */
+    private static final class Asking extends End {
+        final CompletableFuture<Void> over = new CompletableFuture<>();
+        private final String what;
+        private final int bytes;
+        private final int rounds;
+        private final long nanos;
+        private final int batch;
+        private int round = -WARM_UPS;
+        private long times;
+        private long start;
+        private long allocated;
+
+        Asking(String what, int bytes, int rounds, long nanos) {
+            super(ANSWER);
+            this.what = what;
+            this.bytes = bytes;
+            this.rounds = rounds;
+            this.nanos = nanos;
+            this.batch = Math.max(1, 1000 * ANSWER / bytes);
+        }
+
+        @Override
+        public void channelActive(ChannelHandlerContext context) {
+            begin();
+            send(context, bytes);
+        }
+
+        private void begin() {
+            times = 0;
+            allocated = THREADS.getCurrentThreadAllocatedBytes();
+            start = ThreadClock.nanos();
+        }
+
+        @Override
+        void whole(ChannelHandlerContext context) {
+            times++;
+            if (times % batch == 0) {
+                long took = ThreadClock.nanos() - start;
+                if (took >= (round < 0 ? 4 * nanos : nanos)) {
+                    ends(took);
+                }
+            }
+            if (round < rounds) {
+                send(context, bytes);
+            } else {
+                over.complete(null);
+            }
+        }
+
+        private void ends(long took) {
+            if (round >= 0) {
+                String name = what + " bytes=" + bytes;
+                double heap = THREADS.getCurrentThreadAllocatedBytes() - allocated;
+                Results.print("netty", name, (double) took / times, "ns");
+                if (bytes == ANSWER) {
+                    Results.print("netty-allocation", name, heap / times, "B");
+                }
+            }
+            round++;
+            begin();
+        }
+
+        @Override
+        public void exceptionCaught(ChannelHandlerContext context, Throwable thrown) {
+            over.completeExceptionally(thrown);
+        }
+
+        @Override
+        public void channelInactive(ChannelHandlerContext context) {
+            over.completeExceptionally(new IllegalStateException("The connection has ended"));
+        }
+    }
+}
