@@ -48,15 +48,28 @@ final class ChildProgram implements AutoCloseable {
                                 System.getProperty("java.class.path"),
                                 program.getName()));
         command.addAll(Arrays.asList(arguments));
+        System.getProperties().stringPropertyNames().stream()
+                .filter(name -> name.startsWith("verbena.trust"))
+                .forEach(
+                        name ->
+                                command.add(
+                                        1, "-D%s=%s".formatted(name, System.getProperty(name))));
         Process process = new ProcessBuilder(command).redirectErrorStream(true).start();
         CompletableFuture.delayedExecutor(SECONDS, TimeUnit.SECONDS)
                 .execute(process::destroyForcibly);
         return new ChildProgram(process);
     }
 
-    /** The next line that it prints; null when it has ended. */
+    /**
+     * The next line that it prints, but no figures, which are passed on; null when it has ended.
+     */
     String line() throws IOException {
-        return lines.readLine();
+        String line = lines.readLine();
+        while (line != null && line.startsWith("Trust: ")) {
+            System.out.println(line);
+            line = lines.readLine();
+        }
+        return line;
     }
 
     /** Kills it: it gets no chance to clean up. */

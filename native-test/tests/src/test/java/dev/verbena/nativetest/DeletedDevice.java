@@ -23,6 +23,7 @@ public final class DeletedDevice {
 
     /** Takes no arguments. */
     public static void main(String[] args) throws Exception {
+        Bystander other = new Bystander("device deleted, loaded");
         WritingEnd a = new WritingEnd(OwnDevices.FIRST);
         WritingEnd b = new WritingEnd(OwnDevices.SECOND);
         BlockingQueue<Connector> requests = new LinkedBlockingQueue<>();
@@ -40,16 +41,19 @@ public final class DeletedDevice {
         CompletableFuture<Status> load =
                 CompletableFuture.supplyAsync(() -> a.writeUntil(new AtomicBoolean(), b.target));
         System.out.println("connected");
+        long connected = System.nanoTime();
         System.out.println("disconnected: " + over.get(SECONDS, TimeUnit.SECONDS).name());
         System.out.println("load ended: " + load.get(SECONDS, TimeUnit.SECONDS).name());
         a.awaitAll();
         System.out.println("all ended");
+        other.requests(a.ended()).write(1, 0, 0, System.nanoTime() - connected);
         long start = System.nanoTime();
         connector.close();
         server.close();
         listener.close();
         a.close();
         b.close();
+        other.close();
         System.out.println("closed after " + Duration.ofNanos(System.nanoTime() - start));
     }
 

@@ -14,6 +14,7 @@ import jdk.jfr.consumer.RecordedEvent;
 import jdk.jfr.consumer.RecordingFile;
 
 import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
@@ -160,14 +161,18 @@ class FabricTest {
     }
 
     @Test
+    @Tag("trust")
     void aLinkThatStaysDownEndsRequestsInStatuses() {
-        try (WritingEnd a = new WritingEnd(OwnDevices.FIRST);
+        try (Bystander other = new Bystander("link down, idle");
+                WritingEnd a = new WritingEnd(OwnDevices.FIRST);
                 WritingEnd b = new WritingEnd(OwnDevices.SECOND)) {
             connectAndWrite(a, b);
             OwnDevices.run("ip link set vflap0 down");
+            long start = System.nanoTime();
             Status end = a.writeUntil(new AtomicBoolean(), b.target);
             assertThat(end).isIn(LINK_FAILURES);
             a.awaitAll();
+            other.requests(a.ended()).write(1, 0, 0, System.nanoTime() - start);
             assertThat(a.fill(b.target)).isEqualTo(Status.CONNECTION_INVALID);
             assertThat(a.pair.state()).isEqualTo(QueuePairState.FAILED);
         }
@@ -176,14 +181,17 @@ class FabricTest {
     }
 
     @Test
+    @Tag("trust")
     void aLinkThatFlapsUnderLoadLosesNoCompletion() throws Exception {
-        try (WritingEnd a = new WritingEnd(OwnDevices.FIRST);
+        try (Bystander other = new Bystander("link down and up, loaded");
+                WritingEnd a = new WritingEnd(OwnDevices.FIRST);
                 WritingEnd b = new WritingEnd(OwnDevices.SECOND);
                 var _ = a.adapter.onEvent(events::add)) {
             WritingEnd.connect(a, b);
             AtomicBoolean over = new AtomicBoolean();
             CompletableFuture<Status> load =
                     CompletableFuture.supplyAsync(() -> a.writeUntil(over, b.target));
+            long start = System.nanoTime();
             for (int i = 0; i < 3; i++) {
                 OwnDevices.run("ip link set vflap0 down; ip link set vflap0 up");
                 await(Type.PORT_DOWN);
@@ -198,6 +206,7 @@ class FabricTest {
             // Soft-RoCE of Linux 6.1 may send nothing more after a retransmission, for ever.
             a.pair.flush();
             a.awaitAll();
+            other.requests(a.ended()).write(3, 0, 0, System.nanoTime() - start);
         }
         worksAnew();
     }
@@ -231,6 +240,7 @@ class FabricTest {
 
     /** In a process of its own: librdmacm keeps each device open until its process ends. */
     @Test
+    @Tag("trust")
     void aDeviceThatIsDeletedUnderLoadEndsItsConnections() throws Exception {
         ChildProgram program = ChildProgram.start(DeletedDevice.class);
         try {

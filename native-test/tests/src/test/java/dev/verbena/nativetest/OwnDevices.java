@@ -7,6 +7,7 @@ import org.opentest4j.TestAbortedException;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.List;
 import java.util.concurrent.TimeUnit;
 
 /**
@@ -17,6 +18,7 @@ import java.util.concurrent.TimeUnit;
 final class OwnDevices implements AutoCloseable {
     static final String FIRST = "flap0";
     static final String SECOND = "flap1";
+    static final List<String> NAMES = List.of(FIRST, SECOND);
     static final String FIRST_LINK = "vflap0";
     static final String FIRST_ADDRESS = "198.19.77.1";
     static final String SECOND_ADDRESS = "198.19.77.2";

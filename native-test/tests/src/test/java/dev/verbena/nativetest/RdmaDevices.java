@@ -16,9 +16,11 @@ import java.util.concurrent.atomic.AtomicBoolean;
 final class RdmaDevices implements ExecutionCondition {
     private static final AtomicBoolean SAID = new AtomicBoolean();
 
-    /** The names of the devices whose link is up. */
+    /** The names of the devices whose link is up, without {@link OwnDevices}. */
     static List<String> active() {
-        return Adapter.activeNames();
+        return Adapter.activeNames().stream()
+                .filter(name -> !OwnDevices.NAMES.contains(name))
+                .toList();
     }
 
     /** Whether a machine without devices is an error. */
