@@ -41,8 +41,9 @@ BENCH_FRESH_JVM_IN_VM=(--enable-native-access=ALL-UNNAMED -XX:+UseSerialGC)
 # peers by several programs: one process for each of them, each fork and each row.
 ROWS_OF_JMH=(post-poll post-poll-confined chain chain-confined batch-confined prepared-confined arm-await message allocation)
 ROWS_OF_PEERS=(peers-one peers-chain peers-queue-pairs peers-message-64 peers-message-65536 peers-message-1048576
+    peers-connections-1 peers-connections-5000
     peers-netty-64 peers-netty-65536 peers-netty-1048576)
-ROWS_HERE=("${ROWS_OF_JMH[@]}" two-threads two-pollers idle-queue-pair cold-start load-queue-pairs load-depth "${ROWS_OF_PEERS[@]}")
+ROWS_HERE=("${ROWS_OF_JMH[@]}" two-threads two-pollers idle-queue-pair idle-channel cold-start load-queue-pairs load-depth "${ROWS_OF_PEERS[@]}")
 ROWS_ON_DEVICES=(send-latency write-latency send-bandwidth write-bandwidth read-bandwidth message-rate events register connect
     first-round-trips first-message)
 # Rows whose programs emulated processors also count. There the counts are what to compare; the times come from one fork only.
@@ -177,7 +178,7 @@ bench_here() {
             allocation) printf "$row\t%s\n" one one-confined chain chain-confined batch-confined prepared-confined message ;;
             load-queue-pairs) printf "$row\t%s\n" 1 2 4 8 16 32 64 128 256 512 1024 ;;
             load-depth) printf "$row\t%s\n" 1 2 4 8 16 32 64 128 256 512 1024 2048 4096 ;;
-            idle-queue-pair) printf "$row\t%s\n" heap native ;;
+            idle-queue-pair | idle-channel) printf "$row\t%s\n" heap native ;;
             cold-start) printf "$row\t%s\n" main 'first message by NIO' 'first completion' '10,000 more' ;;
             peers-*) ask_peers "$row" ;;
             *) printf '%s\t\n' "$row" ;;
@@ -205,6 +206,9 @@ bench_here() {
         if here_is idle-queue-pair && [ "$fork" = 1 ]; then
             bench_one idle-queue-pair-c-1.txt "$programs/idle_pairs"
             bench_one idle-queue-pair-java-1.txt "${java[@]}" -Xint -cp "$class_path" dev.verbena.bench.IdlePairs
+        fi
+        if here_is idle-channel && [ "$fork" = 1 ]; then
+            bench_one idle-channel-java-1.txt "${java[@]}" -Xint -cp "$class_path" dev.verbena.bench.IdleChannels
         fi
         if here_is cold-start; then
             bench_one cold-start-java-$fork.txt "${REAL_TIME[@]}" "${java[@]}" -cp "$class_path" dev.verbena.bench.Startup "${EPOCHREALTIME/[^0-9]/}"
@@ -241,6 +245,10 @@ ask_peers() { # ROW
         [ "$1" != peers-netty-64 ] || printf "peers-netty-allocation\t%s\n" netty-nio netty-io-uring netty-verbena
         return
     fi
+    if [[ $1 == peers-connections-* ]]; then
+        printf "$1\t%s\n" verbena-by-hand verbena-channel
+        return
+    fi
     printf "$1\t%s\n" tuned-c raw-ffm verbena
     if [ -e "$programs/bare_jni.missing" ]; then lacking=$'\t'$(cat "$programs/bare_jni.missing"); fi
     printf '%s\tbare-jni%s\n' "$1" "$lacking"
@@ -270,6 +278,13 @@ bench_peers() { # ROW FORK
             peer netty-verbena java "${netty[@]}" verbena "${brief[@]}"
             peer netty-nio java "${netty[@]}" nio "${brief[@]}"
             peer netty-io-uring java "${netty[@]}" io_uring "${brief[@]}"
+            return
+            ;;
+        peers-connections-*)
+            brief+=(--pairs "${1##*-}")
+            peer c c "$programs/load_messages" "${brief[@]}"
+            peer verbena-by-hand java "${java[@]}" -cp "$class_path" dev.verbena.bench.LoadMessages queue-pair "${brief[@]}"
+            peer verbena-channel java "${java[@]}" -cp "$class_path" dev.verbena.bench.LoadMessages channel "${brief[@]}"
             return
             ;;
         peers-one) shape=(1 1) c=(post_poll --chain 1) verbena=(Turns CONFINED one) ;;

@@ -44,6 +44,10 @@ class StandInTest {
     private static final int MOST_OF_VERBENA = 150;
     private static final int MOST_HIDDEN = 230;
 
+    // 10,770 and 160 today, with the default options, after a message.
+    private static final int MOST_HEAP_OF_CHANNEL = 11_000;
+    private static final int MOST_NATIVE_OF_CHANNEL = 500;
+
     // 1,764 and 6,714 today, with depth 16 on both sides; 3,315 and 10,100 before ADR 16.
     private static final int MOST_HEAP = 1_800;
     private static final int MOST_NATIVE = 7_500;
@@ -263,6 +267,33 @@ class StandInTest {
     /**
      * That nothing is lost or kept twice shows in the figures: a queue pair takes some kilobytes.
      */
+    @Test
+    void measuresAMessageOnManyConnections() throws Exception {
+        String[] brief = {"--pairs", "3", "--ms", "1", "--rounds", "1"};
+        String line = "RESULT\tload-messages\t3\t\\d+\\.\\d\\d\tns\n";
+        assertThat(c("load_messages", brief)).matches(line);
+        for (String what : List.of("channel", "queue-pair")) {
+            String[] arguments =
+                    Stream.concat(Stream.of(what), Arrays.stream(brief)).toArray(String[]::new);
+            assertThat(java(LoadMessages.class, List.of(), arguments)).matches(line);
+        }
+    }
+
+    @Test
+    void measuresTheMemoryOfIdleChannels() throws Exception {
+        String output =
+                java(IdleChannels.class, List.of("-Xint"), "--messages", "1", "--histogram", "yes");
+        Matcher found =
+                Pattern.compile(
+                                "(?s)RESULT\tidle-channel\theap\t(-?\\d+)\\.\\d\\d\tB\n"
+                                        + "RESULT\tidle-channel\tnative\t(-?\\d+)\\.\\d\\d\tB\n"
+                                        + ".* 1\\.00 of dev\\.verbena\\.messaging\\.MessageChannel\n.*")
+                        .matcher(output);
+        assertThat(found.matches()).as(output).isTrue();
+        assertThat(Integer.parseInt(found.group(1))).isBetween(1_000, MOST_HEAP_OF_CHANNEL);
+        assertThat(Integer.parseInt(found.group(2))).isBetween(0, MOST_NATIVE_OF_CHANNEL);
+    }
+
     @Test
     void measuresTheMemoryOfIdleQueuePairs() throws Exception {
         String output = java(IdlePairs.class, List.of("-Xint"), "--count", "1000");

@@ -187,6 +187,8 @@ final class Outputs {
                     case "post-poll chain=1" -> Row.PEERS_ONE;
                     case "post-poll chain=16" -> Row.PEERS_CHAIN;
                     case "load-queue-pairs 1024" -> Row.PEERS_QUEUE_PAIRS;
+                    case "load-messages 1" -> Row.PEERS_CONNECTIONS_1;
+                    case "load-messages 5000" -> Row.PEERS_CONNECTIONS_5000;
                     default -> throw new IllegalArgumentException("no row of peers has " + measure);
                 };
         String who = row.substring(PEERS.length());
@@ -207,6 +209,8 @@ final class Outputs {
                     case "two-threads -" -> List.of(Row.TWO_THREADS.key(), "");
                     case "idle-queue-pair heap" -> List.of(Row.IDLE_QUEUE_PAIR.key(), "heap");
                     case "idle-queue-pair native" -> List.of(Row.IDLE_QUEUE_PAIR.key(), "native");
+                    case "idle-channel heap" -> List.of(Row.IDLE_CHANNEL.key(), "heap");
+                    case "idle-channel native" -> List.of(Row.IDLE_CHANNEL.key(), "native");
                     case "two-pollers -" -> List.of(Row.TWO_POLLERS.key(), "");
                     case "startup jvm" -> List.of(Row.COLD_START.key(), Row.MAIN);
                     case "startup nio" -> List.of(Row.COLD_START.key(), Row.FIRST_BY_NIO);

@@ -141,8 +141,10 @@ final class Page {
                     "What happens with more connections and more cores",
                     """
             Requests on 1 to 1,024 queue pairs that report to one completion queue, on a provider that only copies, by
-            processor time of the thread; then two threads against one, each with queues of its own, and two pollers of a
-            `PollerGroup` against one (2 is the ideal); then the memory of an idle queue pair of depth 16.
+            processor time of the thread; messages on 1 and on 5,000 connections, which are 10,000 channels of one
+            poller, or as many queue pairs by hand with shared receives; then two threads against one, each with queues of its own, and two pollers of a
+            `PollerGroup` against one (2 is the ideal); then the memory of an idle queue pair of depth 16, and that
+            of an idle message channel, without the provider's part.
             """,
                     Stream.of(
                                     Stream.of("1", "16", "64", "256")
@@ -154,6 +156,8 @@ final class Page {
                                                                     "A request, queue pairs: "
                                                                             + pairs)),
                                     peers(Row.PEERS_QUEUE_PAIRS),
+                                    peers(Row.PEERS_CONNECTIONS_1),
+                                    peers(Row.PEERS_CONNECTIONS_5000),
                                     both(Row.TWO_THREADS, "", "Requests of two threads, to one's"),
                                     Stream.of(
                                             verbena(
@@ -168,7 +172,15 @@ final class Page {
                                             verbena(
                                                     Row.IDLE_QUEUE_PAIR,
                                                     "heap",
-                                                    "Java heap of a queue pair")))
+                                                    "Java heap of a queue pair"),
+                                            verbena(
+                                                    Row.IDLE_CHANNEL,
+                                                    "native",
+                                                    "Native memory of a message channel"),
+                                            verbena(
+                                                    Row.IDLE_CHANNEL,
+                                                    "heap",
+                                                    "Java heap of a message channel")))
                             .flatMap(entries -> entries)
                             .toList());
 

@@ -25,6 +25,8 @@ enum Row {
     TWO_POLLERS("Messages of two pollers, to one's", Parameter.NONE),
     /** IdlePairs and c/idle_pairs.c. */
     IDLE_QUEUE_PAIR("Memory of an idle queue pair, depth 16", Parameter.WORD),
+    /** IdleChannels: without what the provider takes. */
+    IDLE_CHANNEL("Memory of an idle message channel", Parameter.WORD),
     /** Startup, a new JVM each time; C has no counterpart that means anything. */
     COLD_START("Start of a JVM, stand-in", Parameter.WORD),
     /** JMH's ArmAndAwait.wake and c/arm_await.c. */
@@ -84,7 +86,12 @@ enum Row {
     /** The same. */
     PEERS_NETTY_1048576("A request of 1 MiB and its answer", Parameter.PEER),
     /** The same: bytes on the heap. */
-    PEERS_NETTY_ALLOCATION("Allocated by a request of 64 bytes and its answer", Parameter.PEER);
+    PEERS_NETTY_ALLOCATION("Allocated by a request of 64 bytes and its answer", Parameter.PEER),
+    /** c/load_messages.c and LoadMessages. */
+    PEERS_CONNECTIONS_1("A message of 64 bytes on one connection", Parameter.PEER),
+    /** The same. */
+    PEERS_CONNECTIONS_5000(
+            "A message of 64 bytes on each of 5,000 connections in turn", Parameter.PEER);
 
     /** Parameters of {@link #COLD_START}: from the JVM's start, and from there on. */
     static final String FIRST_COMPLETION = "first completion";
@@ -133,7 +140,8 @@ enum Row {
 
     /** Whether C has no counterpart. */
     boolean isJavaOnly(String value) {
-        return List.of(ALLOCATION, FIRST_MESSAGE, COLD_START, TWO_POLLERS).contains(this)
+        return List.of(ALLOCATION, FIRST_MESSAGE, COLD_START, TWO_POLLERS, IDLE_CHANNEL)
+                        .contains(this)
                 || (this == IDLE_QUEUE_PAIR && value.equals("heap"));
     }
 

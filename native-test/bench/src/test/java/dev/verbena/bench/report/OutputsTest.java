@@ -177,17 +177,19 @@ class OutputsTest {
                 RESULT\tpost-poll\tchain=1\t23\tns
                 RESULT\tpost-poll\tchain=16\t7\tns
                 RESULT\tload-queue-pairs\t1024\t16\tns
+                RESULT\tload-messages\t5000\t190\tns
                 """;
         assertThat(Outputs.read("peers-raw-ffm-java-2.txt", output))
                 .extracting(Measurement::toString)
                 .containsExactly(
                         "peers-one\traw-ffm\tjava\t2\t22.0\tns",
                         "peers-chain\traw-ffm\tjava\t2\t7.0\tns",
-                        "peers-queue-pairs\traw-ffm\tjava\t2\t16.0\tns");
+                        "peers-queue-pairs\traw-ffm\tjava\t2\t16.0\tns",
+                        "peers-connections-5000\traw-ffm\tjava\t2\t190.0\tns");
         assertThat(Outputs.read("peers-c-c-2.txt", output))
                 .extracting(Measurement::row, Measurement::parameter, Measurement::side)
                 .contains(tuple("peers-chain", "c", Measurement.Side.C))
-                .hasSize(3);
+                .hasSize(4);
         assertThatIllegalArgumentException()
                 .isThrownBy(() -> Outputs.read("peers-disni-java-1.txt", output))
                 .withMessageContaining("disni");
@@ -202,6 +204,8 @@ class OutputsTest {
                 RESULT\tstartup\tstart-to-first\t130\tms
                 RESULT\tidle-queue-pair\theap\t2400\tB
                 RESULT\tidle-queue-pair\tnative\t9000\tB
+                RESULT\tidle-channel\theap\t4000\tB
+                RESULT\tidle-channel\tnative\t100\tB
                 RESULT\ttwo-threads\t-\t1.95\ttimes
                 """;
         assertThat(Outputs.read("cold-start-java-1.txt", output))
@@ -211,6 +215,8 @@ class OutputsTest {
                         tuple("cold-start", "first completion", 130.0),
                         tuple("idle-queue-pair", "heap", 2400.0),
                         tuple("idle-queue-pair", "native", 9000.0),
+                        tuple("idle-channel", "heap", 4000.0),
+                        tuple("idle-channel", "native", 100.0),
                         tuple("two-threads", "", 1.95));
     }
 
