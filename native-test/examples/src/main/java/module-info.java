@@ -7,5 +7,6 @@ module dev.verbena.examples {
     requires static io.grpc;
     requires static io.grpc.netty;
     requires static io.grpc.stub;
+    requires static io.vertx.core;
     requires static micrometer.core; // of QueueMeters: who runs another example needs none
 }

@@ -25,6 +25,7 @@ final class NettySides implements AutoCloseable {
     final EventLoopGroup servers;
     final EventLoopGroup clients;
     final InetSocketAddress address; // of the servers' device; the kernel chooses the port
+    final InetSocketAddress clientAddress; // the same of the clients' device
     private final Runnable closeDevice;
 
     /** As many event loops on each side. */
@@ -33,9 +34,8 @@ final class NettySides implements AutoCloseable {
         if (!devices.isEmpty()) {
             ofServers = RdmaIoHandler.newFactory(devices.getFirst());
             ofClients = RdmaIoHandler.newFactory(devices.getLast());
-            try (Adapter adapter = Adapter.open(devices.getFirst())) {
-                address = Sides.anyPort(adapter);
-            }
+            address = anyPort(devices.getFirst());
+            clientAddress = anyPort(devices.getLast());
             closeDevice = () -> {};
         } else if (RdmaDevices.required()) {
             throw new IllegalStateException("There is no RDMA device");
@@ -44,10 +44,17 @@ final class NettySides implements AutoCloseable {
             ofServers = RdmaIoHandler.newFactory(fabric.adapter, RdmaOptions.DEFAULTS);
             ofClients = ofServers;
             address = new InetSocketAddress(FakeFabric.HERE, 0);
+            clientAddress = address;
             closeDevice = fabric::close;
         }
         servers = new MultiThreadIoEventLoopGroup(threads, ofServers);
         clients = new MultiThreadIoEventLoopGroup(threads, ofClients);
+    }
+
+    private static InetSocketAddress anyPort(String device) {
+        try (Adapter adapter = Adapter.open(device)) {
+            return Sides.anyPort(adapter);
+        }
     }
 
     /** For TLS: a certificate of the servers' address, which signs itself. */
