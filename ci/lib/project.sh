@@ -398,7 +398,8 @@ newer_kernel_suite() {
 
 # Prints the words of a command that runs tests of native-test/tests, one a line.
 junit() { # REPORTS PROPERTY JUNIT_OPTION…
-    printf '%s\n' "$JDK/bin/java" "${BRISK_JVM[@]}" --enable-native-access=ALL-UNNAMED "-D$2" "${TRUST_OPTIONS[@]}" \
+    printf '%s\n' "$JDK/bin/java" "${BRISK_JVM[@]}" --enable-native-access=ALL-UNNAMED \
+        --add-opens=java.base/java.nio=ALL-UNNAMED "-D$2" "${TRUST_OPTIONS[@]}" \
         -cp "$PROJECT/native-test/tests/target/test-classes:$(cat "$PROJECT/native-test/tests/target/test-class-path")" \
         org.junit.platform.console.ConsoleLauncher execute --disable-banner --disable-ansi-colors --details=tree \
         --scan-classpath="$PROJECT/native-test/tests/target/test-classes" --reports-dir="$RESULTS/$1-reports" \
