@@ -42,7 +42,7 @@ BENCH_FRESH_JVM_IN_VM=(--enable-native-access=ALL-UNNAMED -XX:+UseSerialGC)
 ROWS_OF_JMH=(post-poll post-poll-confined chain chain-confined batch-confined prepared-confined arm-await message allocation)
 ROWS_OF_PEERS=(peers-one peers-chain peers-queue-pairs peers-message-64 peers-message-65536 peers-message-1048576
     peers-connections-1 peers-connections-5000
-    peers-netty-64 peers-netty-65536 peers-netty-1048576)
+    peers-netty-64 peers-netty-65536 peers-netty-1048576 peers-netty-grpc)
 ROWS_HERE=("${ROWS_OF_JMH[@]}" two-threads two-pollers idle-queue-pair idle-channel cold-start load-queue-pairs load-depth "${ROWS_OF_PEERS[@]}")
 ROWS_ON_DEVICES=(send-latency write-latency send-bandwidth write-bandwidth read-bandwidth message-rate events register connect
     first-round-trips first-message)
@@ -261,7 +261,7 @@ ask_peers() { # ROW
 # C, the others and this library, one after the other. Time is that of a thread on a processor: other work moves it less.
 bench_peers() { # ROW FORK
     local brief=(--ms 100 --rounds 2) shape c=() verbena=() turns=("${java[@]}" -cp "$class_path" dev.verbena.bench.MessageTurns)
-    local netty=("${java[@]}" -Dio.netty.leakDetection.level=disabled -cp "$class_path" dev.verbena.bench.NettyTurns)
+    local netty=("${java[@]}" -Dio.netty.leakDetection.level=disabled -cp "$class_path")
     case $1 in
         peers-message-*)
             brief+=(--bytes "${1##*-}")
@@ -273,7 +273,10 @@ bench_peers() { # ROW FORK
             return
             ;;
         peers-netty-*)
-            brief+=(--bytes "${1##*-}")
+            case $1 in
+                *-grpc) netty+=(dev.verbena.bench.GrpcTurns) ;;
+                *) netty+=(dev.verbena.bench.NettyTurns) brief+=(--bytes "${1##*-}") ;;
+            esac
             peer netty-epoll c "${netty[@]}" epoll "${brief[@]}"
             peer netty-verbena java "${netty[@]}" verbena "${brief[@]}"
             peer netty-nio java "${netty[@]}" nio "${brief[@]}"

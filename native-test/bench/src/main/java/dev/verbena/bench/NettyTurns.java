@@ -1,10 +1,8 @@
 package dev.verbena.bench;
 
-import com.sun.management.ThreadMXBean;
+import static java.util.concurrent.TimeUnit.SECONDS;
 
-import dev.verbena.netty.RdmaChannel;
-import dev.verbena.netty.RdmaIoHandler;
-import dev.verbena.netty.RdmaServerChannel;
+import com.sun.management.ThreadMXBean;
 
 import io.netty.bootstrap.Bootstrap;
 import io.netty.bootstrap.ServerBootstrap;
@@ -15,18 +13,7 @@ import io.netty.channel.ChannelInboundHandlerAdapter;
 import io.netty.channel.ChannelInitializer;
 import io.netty.channel.ChannelOption;
 import io.netty.channel.EventLoopGroup;
-import io.netty.channel.IoHandlerFactory;
 import io.netty.channel.MultiThreadIoEventLoopGroup;
-import io.netty.channel.ServerChannel;
-import io.netty.channel.epoll.EpollIoHandler;
-import io.netty.channel.epoll.EpollServerSocketChannel;
-import io.netty.channel.epoll.EpollSocketChannel;
-import io.netty.channel.nio.NioIoHandler;
-import io.netty.channel.socket.nio.NioServerSocketChannel;
-import io.netty.channel.socket.nio.NioSocketChannel;
-import io.netty.channel.uring.IoUringIoHandler;
-import io.netty.channel.uring.IoUringServerSocketChannel;
-import io.netty.channel.uring.IoUringSocketChannel;
 
 import java.lang.management.ManagementFactory;
 import java.net.InetSocketAddress;
@@ -43,43 +30,6 @@ public final class NettyTurns {
     private static final int ANSWER = 64;
     private static final int WARM_UPS = 2;
     private static final ThreadMXBean THREADS = (ThreadMXBean) ManagementFactory.getThreadMXBean();
-
-    /** A transport of Netty's. */
-    private record Transport(
-            IoHandlerFactory loops,
-            String address,
-            Class<? extends ServerChannel> server,
-            Class<? extends Channel> client) {
-        static Transport named(String name) {
-            return switch (name) {
-                case "verbena" ->
-                        new Transport(
-                                RdmaIoHandler.newFactory("copy0"),
-                                "192.0.2.1", // of the stand-in
-                                RdmaServerChannel.class,
-                                RdmaChannel.class);
-                case "nio" ->
-                        new Transport(
-                                NioIoHandler.newFactory(),
-                                "127.0.0.1",
-                                NioServerSocketChannel.class,
-                                NioSocketChannel.class);
-                case "epoll" ->
-                        new Transport(
-                                EpollIoHandler.newFactory(),
-                                "127.0.0.1",
-                                EpollServerSocketChannel.class,
-                                EpollSocketChannel.class);
-                case "io_uring" ->
-                        new Transport(
-                                IoUringIoHandler.newFactory(),
-                                "127.0.0.1",
-                                IoUringServerSocketChannel.class,
-                                IoUringSocketChannel.class);
-                default -> throw new IllegalArgumentException("There is no " + name);
-            };
-        }
-    }
 
     private NettyTurns() {}
 
@@ -105,13 +55,13 @@ public final class NettyTurns {
                         options.number("--bytes", ANSWER),
                         options.number("--rounds", 2),
                         options.number("--ms", 150) * 1_000_000L);
-        Transport transport = Transport.named(what);
-        EventLoopGroup group = new MultiThreadIoEventLoopGroup(1, transport.loops);
+        NettyTransport transport = NettyTransport.named(what);
+        EventLoopGroup group = new MultiThreadIoEventLoopGroup(1, transport.loops());
         try {
             Channel server =
                     new ServerBootstrap()
                             .group(group)
-                            .channel(transport.server)
+                            .channel(transport.server())
                             .childOption(ChannelOption.TCP_NODELAY, true)
                             .childHandler(
                                     new ChannelInitializer<>() {
@@ -121,13 +71,13 @@ public final class NettyTurns {
                                                     .addLast(new Answering(asking.bytes));
                                         }
                                     })
-                            .bind(new InetSocketAddress(transport.address, 0))
+                            .bind(new InetSocketAddress(transport.address(), 0))
                             .sync()
                             .channel();
             Channel client =
                     new Bootstrap()
                             .group(group)
-                            .channel(transport.client)
+                            .channel(transport.client())
                             .option(ChannelOption.TCP_NODELAY, true)
                             .handler(asking)
                             .connect(server.localAddress())
@@ -137,7 +87,7 @@ public final class NettyTurns {
             client.close().sync();
             server.close().sync();
         } finally {
-            group.shutdownGracefully(0, 10, java.util.concurrent.TimeUnit.SECONDS).sync();
+            group.shutdownGracefully(0, 10, SECONDS).sync();
         }
     }
 

@@ -264,6 +264,15 @@ class StandInTest {
         }
     }
 
+    @Test
+    void measuresCallsOfGrpcOverItAndOverTcp() throws Exception {
+        compileConnectionManager();
+        for (String what : List.of("verbena", "epoll")) {
+            assertThat(java(GrpcTurns.class, List.of(), what, "--ms", "20", "--rounds", "1"))
+                    .matches("RESULT\tnetty-grpc\t" + what + "\t\\d+\\.\\d\\d\tns\n");
+        }
+    }
+
     /**
      * That nothing is lost or kept twice shows in the figures: a queue pair takes some kilobytes.
      */

@@ -87,6 +87,8 @@ enum Row {
     PEERS_NETTY_1048576("A request of 1 MiB and its answer", Parameter.PEER),
     /** The same: bytes on the heap. */
     PEERS_NETTY_ALLOCATION("Allocated by a request of 64 bytes and its answer", Parameter.PEER),
+    /** GrpcTurns, beside Netty's epoll over TCP. */
+    PEERS_NETTY_GRPC("A unary call of gRPC, 64 bytes there and back", Parameter.PEER),
     /** c/load_messages.c and LoadMessages. */
     PEERS_CONNECTIONS_1("A message of 64 bytes on one connection", Parameter.PEER),
     /** The same. */

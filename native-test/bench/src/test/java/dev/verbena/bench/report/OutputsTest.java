@@ -196,6 +196,22 @@ class OutputsTest {
     }
 
     @Test
+    void linesOfNettyNameTheirTransport() {
+        String output =
+                """
+                RESULT\tnetty\tio_uring bytes=64\t4500\tns
+                RESULT\tnetty-allocation\tio_uring bytes=64\t0\tB
+                RESULT\tnetty-grpc\tio_uring\t20000\tns
+                """;
+        assertThat(Outputs.read("peers-netty-io-uring-java-1.txt", output))
+                .extracting(Measurement::toString)
+                .containsExactly(
+                        "peers-netty-64\tnetty-io-uring\tjava\t1\t4500.0\tns",
+                        "peers-netty-allocation\tnetty-io-uring\tjava\t1\t0.0\tB",
+                        "peers-netty-grpc\tnetty-io-uring\tjava\t1\t20000.0\tns");
+    }
+
+    @Test
     void memoryThreadsAndColdStarts() {
         String output =
                 """
