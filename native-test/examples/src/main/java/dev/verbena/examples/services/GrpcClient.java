@@ -105,11 +105,26 @@ public final class GrpcClient implements AutoCloseable {
                 ClientCalls.blockingV2ServerStreamingCall(
                         channel, TextMethods.COUNT, options(), String.valueOf(from));
         List<String> numbers = new ArrayList<>();
-        while (numbers.size() < many) {
-            numbers.add(call.read());
+        try {
+            while (numbers.size() < many) {
+                numbers.add(call.read());
+            }
+            return numbers;
+        } finally {
+            call.cancel("enough", null);
+            drain(call);
         }
-        call.cancel("enough", null);
-        return numbers;
+    }
+
+    /** Reads what has come meanwhile: gRPC 1.79 does not release its buffers otherwise. */
+    private static void drain(BlockingClientCall<String, String> call) throws InterruptedException {
+        try {
+            while (call.read() != null) {
+                continue;
+            }
+        } catch (StatusException cancelled) {
+            return;
+        }
     }
 
     /**
