@@ -56,7 +56,7 @@ public final class GrpcClient implements AutoCloseable {
      *     certificate to trust
      * @throws IOException when that file cannot be read
      * @throws InterruptedException when it is interrupted
-     * @throws StatusException when a call fails, or takes 10 s
+     * @throws StatusException when a call fails, or takes a minute
      */
     public static void main(String[] arguments)
             throws IOException, InterruptedException, StatusException {
@@ -71,7 +71,7 @@ public final class GrpcClient implements AutoCloseable {
         EventLoopGroup group =
                 new MultiThreadIoEventLoopGroup(1, RdmaIoHandler.newFactory(arguments[0]));
         try (GrpcClient client =
-                new GrpcClient(group, server, credentials, Duration.ofSeconds(10))) {
+                new GrpcClient(group, server, credentials, Duration.ofMinutes(1))) {
             System.out.println(client.upper("Hello, RDMA"));
             System.out.println(client.count(7, 3));
             System.out.println(client.join("A", "stream", "of", "words"));

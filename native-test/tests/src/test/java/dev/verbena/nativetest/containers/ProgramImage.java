@@ -1,41 +1,50 @@
 package dev.verbena.nativetest.containers;
 
-import dev.verbena.Adapter;
-import dev.verbena.bindings.Verbs;
 import dev.verbena.testcontainers.RdmaHost;
-import dev.verbena.tools.Verbena;
 
-import org.HdrHistogram.Histogram;
 import org.testcontainers.images.builder.ImageFromDockerfile;
 import org.testcontainers.utility.DockerImageName;
 
-import picocli.CommandLine;
-
-import java.net.URISyntaxException;
+import java.io.File;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
+import java.util.regex.Pattern;
+import java.util.stream.Collectors;
+import java.util.stream.IntStream;
+import java.util.stream.Stream;
 
 /** This project's image with its programs added, as somebody's service would be built on it. */
 final class ProgramImage {
-    private static final List<Class<?>> WANTED =
-            List.of(
-                    Letters.class,
-                    Verbena.class,
-                    Adapter.class,
-                    Verbs.class,
-                    CommandLine.class,
-                    Histogram.class);
+    /** Jars of the libraries that the programs need. */
+    private static final Pattern NEEDED =
+            Pattern.compile(
+                    "(verbena|picocli|HdrHistogram|grpc-(api|core|netty(?!-shaded)|stub|util)"
+                            + "|netty-(?!testsuite|tcnative)[a-z0-9-]+|guava|failureaccess|perfmark-api)"
+                            + "-\\d?.*[.]jar");
+
+    /** Folders of classes and jars: those of these tests, as far as they are needed. */
+    private static final List<Path> PLACES =
+            Stream.of(System.getProperty("java.class.path").split(File.pathSeparator))
+                    .map(Path::of)
+                    .filter(place -> Files.isDirectory(place) || isNeeded(place))
+                    .toList();
 
     /** What {@code java -cp} takes in there. */
     static final String CLASS_PATH =
-            String.join(
-                    ":", WANTED.stream().map(one -> "/service/" + one.getSimpleName()).toList());
+            IntStream.range(0, PLACES.size())
+                    .mapToObj(i -> "/service/" + i)
+                    .collect(Collectors.joining(":"));
 
     private static final class Built {
         private static final DockerImageName NAME = DockerImageName.parse(build());
     }
 
     private ProgramImage() {}
+
+    private static boolean isNeeded(Path place) {
+        return NEEDED.matcher(place.getFileName().toString()).matches();
+    }
 
     /** Builds it when first asked for. */
     static DockerImageName name() {
@@ -44,8 +53,8 @@ final class ProgramImage {
 
     private static String build() {
         ImageFromDockerfile image = new ImageFromDockerfile();
-        for (Class<?> one : WANTED) {
-            image.withFileFromPath("service/" + one.getSimpleName(), placeOf(one));
+        for (int i = 0; i < PLACES.size(); i++) {
+            image.withFileFromPath("service/" + i, PLACES.get(i));
         }
         return image.withDockerfileFromBuilder(
                         lines ->
@@ -53,13 +62,5 @@ final class ProgramImage {
                                         .copy("service", "/service")
                                         .build())
                 .get();
-    }
-
-    private static Path placeOf(Class<?> one) {
-        try {
-            return Path.of(one.getProtectionDomain().getCodeSource().getLocation().toURI());
-        } catch (URISyntaxException e) {
-            throw new AssertionError(e);
-        }
     }
 }

@@ -9,6 +9,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 import com.github.dockerjava.api.command.InspectContainerResponse;
 import com.github.dockerjava.api.model.HostConfig;
 
+import dev.verbena.examples.services.GrpcClient;
+import dev.verbena.examples.services.GrpcServer;
 import dev.verbena.nativetest.Rping;
 import dev.verbena.testcontainers.RdmaContainer;
 import dev.verbena.testcontainers.RdmaHost;
@@ -21,6 +23,7 @@ import org.testcontainers.containers.wait.strategy.Wait;
 @NeedsContainers
 abstract class ServicesInContainers {
     private static final int ROUNDS = 20;
+    private static final String GRPC_PORT = "7472";
 
     /** Where servers run. */
     abstract RdmaHost there();
@@ -158,6 +161,34 @@ abstract class ServicesInContainers {
             again.start();
             assertThat(awaitEnd(again)).as(again.getLogs()).isZero();
             assertThat(awaitEnd(next)).as(next.getLogs()).isZero();
+        }
+    }
+
+    /** As published, but for its event loops and channels. */
+    @Test
+    void grpcBetweenTwoServices() {
+        try (JavaContainer server =
+                        new JavaContainer(
+                                there(),
+                                GrpcServer.class,
+                                there().device(),
+                                address(there()),
+                                GRPC_PORT);
+                JavaContainer client =
+                        new JavaContainer(
+                                here(),
+                                GrpcClient.class,
+                                here().device(),
+                                address(there()),
+                                GRPC_PORT)) {
+            server.start();
+            awaitLine(server, "Listening on");
+            client.start();
+            assertThat(awaitEnd(client)).as(client.getLogs()).isZero();
+            assertThat(client.getLogs())
+                    .contains("HELLO, RDMA", "[7, 8, 9]", "A stream of words", "You say: Why?");
+            awaitLine(server, "Cancelled before");
+            assertThatItHasNothingBeyond(client);
         }
     }
 
