@@ -1,18 +1,23 @@
 # shellcheck shell=bash
 # The trust suite: the tests tagged "trust", of this machine and on devices, and the figures that they report.
 #
-# Reads: PROJECT, RESULTS, RESULTS_GIVEN, LIMIT, WHOLE (roce), JDK, FILTER, TEST_TOOLS, RDMA_TOOLS, FAILED (project.sh)
+# Reads: PROJECT, RESULTS, RESULTS_GIVEN, LIMIT, WHOLE, SOAK (roce), JDK, FILTER, TEST_TOOLS, RDMA_TOOLS, FAILED (project.sh)
 # Sets:  TRUST_OPTIONS  what the JVMs of tests are told: the folder for rows, and whether the whole suite runs
 #        FILTER         (project.sh) which tests to run, or empty
 #        LIMIT, RESULTS (roce): a default, an absolute path
 # For other files: trust, TRUST_OPTIONS, begin_trust_rows, collect_trust_rows
 
 TRUST_LIMIT=14400 # seconds where the devices are, of the whole suite on emulated processors
+SOAK_MORE=300 # seconds, for the beginning and the last round
 TRUST_COLUMNS='check | requests | messages | faults | inputs | losses | leaks | longest wait | seed | time'
 
 trust() { # [FILTER]
     local code=0 launcher options=() published=$PROJECT/native-test/trust/results.txt
     FILTER=${1-}
+    if [ -n "$SOAK" ]; then
+        soak
+        return
+    fi
     prepare_tests
     [ -z "$FILTER" ] || options=("-Dtest=$FILTER")
     build package -Dgroups=trust -Dverbena.headers=required -Dmaven.source.skip -Dmaven.javadoc.skip -Dnative-test.skip \
@@ -29,6 +34,26 @@ trust() { # [FILTER]
         say "the figures are in $published"
     fi
     report_tests "$code"
+}
+
+# The same work on devices for some time, and a plot of what the process and the kernel hold meanwhile.
+soak() {
+    local code=0 launcher
+    FILTER=SoakTest
+    prepare_tests
+    TRUST_OPTIONS+=("-Dverbena.trust.soak=$SOAK")
+    build package -DskipTests -Dmaven.source.skip -Dmaven.javadoc.skip
+    LIMIT=${LIMIT:-$((SOAK * 60 + SOAK_MORE))}
+    mapfile -t launcher < <(junit native verbena.device=required)
+    run_with_devices "${launcher[@]}" || code=$?
+    count "soak" "$code" "$RESULTS"/native-reports/TEST-*.xml
+    plot_soak "$RESULTS/trust/soak.csv" "$RESULTS/trust/soak.svg"
+    say "the figures are in $RESULTS/trust: soak.csv, soak.svg"
+    report_tests "$code"
+}
+
+plot_soak() { # CSV SVG
+    "$JDK/bin/java" -cp "$PROJECT/native-test/bench/target/classes" dev.verbena.bench.report.SoakPlot "$@"
 }
 
 # Makes the folder that the checks of this run put their rows into.

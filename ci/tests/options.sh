@@ -83,6 +83,8 @@ test_options_of_other_commands() {
     refuses "--headers is for ci/roce test" demo --headers
     refuses "--quick is for ci/roce bench" test --quick
     refuses "--whole is for ci/roce trust" test --whole
+    refuses "--soak is for ci/roce trust" test --soak 5
+    refuses "--soak 0: a whole number of minutes" trust --soak 0
 }
 
 test_nothing_to_run() {

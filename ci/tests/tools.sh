@@ -122,7 +122,7 @@ write_script() {
     {
         printf '%s=%q\n' CI_DIR "$CI_DIR" PROJECT "$BOX/checkout" CACHE "$VERBENA_CACHE" RESULTS "$BOX/results"
         echo "set -euo pipefail
-            VERBOSE=no INSTALL=yes COMMAND=test ON=auto LIMIT='' QUICK=no WHOLE=no RESULTS_GIVEN=no HEADERS=no PAIR=no CONTAINERS=no NETEM=''"
+            VERBOSE=no INSTALL=yes COMMAND=test ON=auto LIMIT='' QUICK=no WHOLE=no SOAK='' RESULTS_GIVEN=no HEADERS=no PAIR=no CONTAINERS=no NETEM=''"
         for part in "${LIB[@]}"; do printf '. %q\n' "$CI_DIR/lib/$part.sh"; done
         echo make_scratch
         cat

@@ -45,3 +45,21 @@ test_a_part_of_trust_is_not_published() {
     grep -qF -e '-Dtest=LedgerTest' "$BOX/built"
     [ ! -e "$BOX/checkout/native-test/trust/results.txt" ]
 }
+
+test_a_soak_runs_that_test_alone_and_plots_it() {
+    with_lib < <(fake_checks 0; cat <<LINES
+junit() { printf '%s\\n' "\$FILTER" "\${TRUST_OPTIONS[@]}" >"$BOX/junit"; echo true; }
+plot_soak() { echo "\$*" >"$BOX/plotted"; }
+SOAK=7
+trust
+echo "limit \$LIMIT" >&2
+LINES
+)
+    exits_with 0
+    grep -qx SoakTest "$BOX/junit"
+    grep -qx -e '-Dverbena.trust.soak=7' "$BOX/junit"
+    grep -q '/soak.csv .*/soak.svg$' "$BOX/plotted"
+    grep -qF -e '-DskipTests' "$BOX/built"
+    grep -qx 'limit 720' "$BOX/err"
+    [ ! -e "$BOX/checkout/native-test/trust/results.txt" ]
+}

@@ -4,6 +4,7 @@ import dev.verbena.Adapter;
 import dev.verbena.FakeAdapters;
 import dev.verbena.internal.verbs.FakeConnections;
 import dev.verbena.internal.verbs.FakeDevice;
+import dev.verbena.internal.verbs.StateChange;
 
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
@@ -82,6 +83,15 @@ public final class FakeFabric implements AutoCloseable {
             device.running = !stalls;
             device.notifyAll();
         }
+    }
+
+    /** Forgets what it noted of connections, for tests to look at: with each, that grows. */
+    void forgetNotes() {
+        synchronized (device) {
+            device.changes.forEach(StateChange::close);
+            device.changes.clear();
+        }
+        network.calls.clear();
     }
 
     public static InetSocketAddress port(int port) {

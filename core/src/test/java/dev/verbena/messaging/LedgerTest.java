@@ -61,6 +61,7 @@ class LedgerTest {
     private final AtomicInteger misfortunes = new AtomicInteger();
     private final List<String> wrong = Collections.synchronizedList(new ArrayList<>());
     private final Map<MessageChannel, Life> serverSides = new ConcurrentHashMap<>();
+    private final Map<MessageChannel, Life> clientSides = new ConcurrentHashMap<>();
     private final Map<Long, Life> lives = new ConcurrentHashMap<>();
     private final AtomicLong answers = new AtomicLong();
 
@@ -222,7 +223,7 @@ class LedgerTest {
         Random random = new Random(seed + index);
         for (int i = 0; i < count; i++) {
             MessageChannel channel = client.channel(LONG);
-            Life life = lifeOf(channel);
+            Life life = clientSides.get(channel); // the callback, which puts it there, comes first
             int number = life.next();
             MemorySegment data =
                     message(life, number, HEADER_BYTES + random.nextInt(MOST_BYTES - HEADER_BYTES));
@@ -235,17 +236,6 @@ class LedgerTest {
             if (random.nextInt(400) == 0) {
                 misfortune(life, random, fabric);
             }
-        }
-    }
-
-    private Life lifeOf(MessageChannel channel) {
-        while (true) { // the callback, which registers it, comes first
-            for (Life life : lives.values()) {
-                if (life.channel == channel) {
-                    return life;
-                }
-            }
-            complain("a channel that was not handed out");
         }
     }
 
@@ -337,7 +327,9 @@ class LedgerTest {
                                 this::answered,
                                 channel -> {
                                     int number = numbers.getAndIncrement();
-                                    lives.put(key(index, number), new Life(index, number, channel));
+                                    Life life = new Life(index, number, channel);
+                                    lives.put(key(index, number), life);
+                                    clientSides.put(channel, life);
                                 });
                 clients.add(client);
                 CompletableFuture<Void> done = new CompletableFuture<>();

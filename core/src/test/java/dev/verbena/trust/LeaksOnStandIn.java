@@ -10,11 +10,6 @@ import dev.verbena.ProtectionDomain;
 import dev.verbena.QueuePair;
 import dev.verbena.QueuePairLimits;
 
-import java.io.IOException;
-import java.nio.file.Files;
-import java.nio.file.Path;
-import java.util.stream.Stream;
-
 /**
  * Registers memory and connects queue pairs again and again on the stand-in for libibverbs: memory,
  * descriptors and threads of the process return to where they were. {@link StandInTest} starts it.
@@ -24,40 +19,20 @@ final class LeaksOnStandIn {
 
     private LeaksOnStandIn() {}
 
-    /** What a process has. */
-    private record Held(long kibibytes, long descriptors, int threads) {
-        static Held now() throws IOException {
-            System.gc(); // what objects of Java free when they are collected
-            long resident =
-                    Files.readAllLines(Path.of("/proc/self/status")).stream()
-                            .filter(line -> line.startsWith("VmRSS:"))
-                            .mapToLong(line -> Long.parseLong(line.replaceAll("\\D", "")))
-                            .sum();
-            try (Stream<Path> descriptors = Files.list(Path.of("/proc/self/fd"))) {
-                return new Held(resident, descriptors.count(), Thread.getAllStackTraces().size());
-            }
-        }
-    }
-
     /** Arguments: how many registrations, queue pairs, and KiB that may be left. */
-    public static void main(String[] arguments) throws IOException {
+    public static void main(String[] arguments) {
         int registrations = Integer.parseInt(arguments[0]);
         int queuePairs = Integer.parseInt(arguments[1]);
         long mostKibibytes = Long.parseLong(arguments[2]);
         Trust.Row row = Trust.row("leaks, stand-in").requests(queuePairs);
         use(registrations / 4, queuePairs / 4); // classes, code and pools are there after that
-        Held before = Held.now();
+        Footprint before = Footprint.now();
         use(registrations, queuePairs);
-        Held after = Held.now();
-        long descriptors = after.descriptors - before.descriptors;
-        int threads = after.threads - before.threads;
-        long kibibytes = after.kibibytes - before.kibibytes;
-        boolean grown = kibibytes > mostKibibytes;
-        row.leaks(Math.max(0, descriptors) + Math.max(0, threads) + (grown ? 1 : 0)).write();
-        System.out.printf(
-                "%,d KiB, %d descriptors and %d threads are left%n",
-                kibibytes, descriptors, threads);
-        System.exit(descriptors > 0 || threads > 0 || grown ? 1 : 0);
+        Footprint after = Footprint.now();
+        int leaks = after.leaks(before, mostKibibytes);
+        row.leaks(leaks).write();
+        System.out.printf("before: %s, after: %s%n", before, after);
+        System.exit(leaks > 0 ? 1 : 0);
     }
 
     private static void use(int registrations, int queuePairs) {

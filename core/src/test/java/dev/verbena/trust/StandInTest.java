@@ -7,24 +7,17 @@ import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import static java.nio.charset.StandardCharsets.UTF_8;
 
-import dev.verbena.Adapter;
-import dev.verbena.bindings.Verbs;
-
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
-import java.io.BufferedReader;
-import java.io.File;
 import java.io.IOException;
-import java.net.URI;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.stream.Collectors;
-import java.util.stream.Stream;
 
 /**
  * Random requests on a provider in C that only copies: by the calls that a NIC's provider gets,
@@ -50,12 +43,10 @@ class StandInTest {
         int registrations = Trust.size(10_000, 100_000);
         // The JVM itself grows by some MiB; queue pairs that stay take 27 KiB each.
         int mostKibibytes = Trust.size(8_000, 20_000);
-        List<String> heap =
-                List.of("-Xmx32m", "-Xms32m", "-XX:+AlwaysPreTouch", "-XX:+UseSerialGC");
         assertThat(
                         run(
                                 Map.of(),
-                                heap,
+                                Program.SMALL_HEAP,
                                 LeaksOnStandIn.class,
                                 registrations,
                                 registrations / 10,
@@ -126,62 +117,14 @@ class StandInTest {
         return run(environment, List.of(), OnStandIn.class, name, requests);
     }
 
-    /** Runs a program in another process. Returns what it complained about. */
     private List<String> run(
             Map<String, String> environment,
             List<String> options,
             Class<?> program,
             Object... arguments)
             throws Exception {
-        List<String> command = new ArrayList<>();
-        command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
-        command.add("--enable-native-access=ALL-UNNAMED");
-        command.addAll(options);
-        System.getProperties()
-                .forEach(
-                        (key, value) -> {
-                            if (key.toString().startsWith("verbena.trust")) {
-                                command.add("-D%s=%s".formatted(key, value));
-                            }
-                        });
-        String path =
-                Stream.of(Adapter.class, Verbs.class, OnStandIn.class)
-                        .map(StandInTest::folderOf)
-                        .distinct()
-                        .collect(Collectors.joining(File.pathSeparator));
-        command.addAll(List.of("-cp", path, program.getName()));
-        for (Object argument : arguments) {
-            command.add(argument.toString());
-        }
-        ProcessBuilder builder = new ProcessBuilder(command).redirectErrorStream(true);
-        builder.environment().put("LD_LIBRARY_PATH", folder.toString());
-        builder.environment().putAll(environment);
-        Process process = builder.start();
-        List<String> wrong = new ArrayList<>();
-        try (BufferedReader lines = process.inputReader()) {
-            for (String line = lines.readLine(); line != null; line = lines.readLine()) {
-                if (line.startsWith("Requests, ") || line.startsWith("Trust: ")) {
-                    System.out.println(line);
-                } else {
-                    wrong.add(line);
-                }
-            }
-        } finally {
-            process.destroy();
-        }
-        int code = process.waitFor();
-        return code == 0
-                ? List.of()
-                : Stream.concat(Stream.of("exit code " + code), wrong.stream()).toList();
-    }
-
-    /** The folder or jar that a class was loaded from, also as a part of a patched module. */
-    private static String folderOf(Class<?> type) {
-        String name = "/" + type.getName().replace('.', '/') + ".class";
-        String url = String.valueOf(type.getResource(name));
-        String place = url.substring(0, url.length() - name.length());
-        return place.startsWith("jar:")
-                ? Path.of(URI.create(place.substring(4, place.length() - 1))).toString()
-                : Path.of(URI.create(place)).toString();
+        Map<String, String> all = new HashMap<>(environment);
+        all.put("LD_LIBRARY_PATH", folder.toString());
+        return Program.run(all, options, program, arguments);
     }
 }

@@ -14,6 +14,7 @@ import dev.verbena.messaging.MessageHandler;
 import dev.verbena.messaging.MessageServer;
 import dev.verbena.messaging.MessagingOptions;
 import dev.verbena.messaging.Poller;
+import dev.verbena.trust.Footprint;
 import dev.verbena.trust.Trust;
 
 import org.junit.jupiter.api.Tag;
@@ -23,7 +24,6 @@ import org.junit.jupiter.api.Timeout;
 import java.io.IOException;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
-import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -31,7 +31,6 @@ import java.util.List;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
-import java.util.stream.Stream;
 
 /**
  * A peer in C, which breaks the protocol in each way that its program knows, against a server of
@@ -51,7 +50,7 @@ class HostilePeersTest {
     private static final String[] ACCESSES = {"write", "write-with-immediate", "read", "atomic"};
     private static final int MOST_MORE_THREADS = 4;
     private static final int MOST_MORE_DESCRIPTORS = 2;
-    private static final int MOST_MORE_MEGABYTES = 96;
+    private static final int MOST_MORE_KIBIBYTES = 96 << 10;
 
     private static final MessagingOptions OPTIONS =
             MessagingOptions.DEFAULTS
@@ -123,7 +122,11 @@ class HostilePeersTest {
                 look(good, poller, server, "flood");
                 Footprint after = Footprint.now();
                 System.out.println("Before the attacks: " + before + ", after: " + after);
-                after.check(before, harm);
+                if (after.threads() > before.threads() + MOST_MORE_THREADS
+                        || after.descriptors() > before.descriptors() + MOST_MORE_DESCRIPTORS
+                        || after.kibibytes() > before.kibibytes() + MOST_MORE_KIBIBYTES) {
+                    harm.add("%s before, %s after".formatted(before, after));
+                }
             }
         } finally {
             row.requests(requests).faults(attacks).losses(harm.size()).longestWait(longest).write();
@@ -180,34 +183,6 @@ class HostilePeersTest {
             command.addAll(List.of(more));
             try (CProgram running = CProgram.startBuilt(command.toArray(new String[0]))) {
                 running.awaitSuccess();
-            }
-        }
-    }
-
-    /** What this process has of the system. */
-    private record Footprint(int threads, int descriptors, long megabytes) {
-        static Footprint now() throws IOException {
-            System.gc();
-            long kilobytes =
-                    Files.readAllLines(Path.of("/proc/self/status")).stream()
-                            .filter(line -> line.startsWith("VmRSS"))
-                            .mapToLong(line -> Long.parseLong(line.replaceAll("\\D", "")))
-                            .sum();
-            return new Footprint(
-                    count("/proc/self/task"), count("/proc/self/fd"), kilobytes / 1024);
-        }
-
-        private static int count(String folder) throws IOException {
-            try (Stream<Path> files = Files.list(Path.of(folder))) {
-                return (int) files.count();
-            }
-        }
-
-        void check(Footprint before, List<String> harm) {
-            if (threads > before.threads + MOST_MORE_THREADS
-                    || descriptors > before.descriptors + MOST_MORE_DESCRIPTORS
-                    || megabytes > before.megabytes + MOST_MORE_MEGABYTES) {
-                harm.add("%s before, %s after".formatted(before, this));
             }
         }
     }

@@ -16,7 +16,7 @@ import java.util.stream.Stream;
  * @param title what all panels show
  * @param subtitle on what it was measured
  * @param logarithmic whether the vertical axis is; otherwise it begins with zero
- * @param other what C's curve is called
+ * @param other what C's curve is called; without a name, no curve has a legend
  * @param panels the panels
  */
 record Plot(String title, String subtitle, boolean logarithmic, String other, List<Panel> panels) {
@@ -102,7 +102,9 @@ record Plot(String title, String subtitle, boolean logarithmic, String other, Li
                         .formatted(width, HEIGHT, escaped(title), STYLE));
         text(svg, "title", "start", LEFT, 28, title);
         text(svg, "subtitle", "start", LEFT, 47, subtitle);
-        legend(svg);
+        if (!other.isEmpty()) {
+            legend(svg);
+        }
         for (int i = 0; i < panels.size(); i++) {
             svg.append("<g transform=\"translate(%d 0)\">\n".formatted(i * WIDTH));
             panel(svg, panels.get(i));
