@@ -238,7 +238,8 @@ final class Inbox {
         channel.poller.checkThread();
         try (var _ = lock.hold()) {
             Message next = message.successor(); // first: there may be no memory for it
-            if (!message.drop()) {
+            boolean holds = message.drop();
+            if (!holds && !message.endsMove()) {
                 return; // it was released before
             }
             LargeMemory.Block block = message.block;
@@ -249,16 +250,40 @@ final class Inbox {
                 spare.push(next);
             } else if (frame != null) {
                 unreleased--;
-                frame.next(next);
-                if (message.hasOutlived()) {
-                    channel.receives.released();
-                } else {
-                    repost(frame.slot());
+                if (holds) {
+                    leaves(frame, next, message.hasOutlived());
                 }
             }
             if (channel.isOpen()) {
                 credits.returnOne(false);
                 goOn(); // the next large message may have waited for memory
+            }
+        }
+    }
+
+    /** The receive of a message may be used again. */
+    private void leaves(RawMessage frame, Message next, boolean outlived) {
+        frame.next(next);
+        if (outlived) {
+            channel.receives.released();
+        } else {
+            repost(frame.slot());
+        }
+    }
+
+    /** A message of the program's is not needed where it is. From any thread. */
+    void detach(Message message) {
+        channel.poller.checkThread();
+        try (var _ = lock.hold()) {
+            RawMessage frame = message.frame();
+            if (frame == null) {
+                var _ = message.retain();
+                return;
+            }
+            boolean outlived = message.hasOutlived();
+            Message next = new Message(frame); // first: there may be no memory for it
+            if (message.moves()) {
+                leaves(frame, next, outlived);
             }
         }
     }
@@ -328,10 +353,9 @@ final class Inbox {
             LargeMemory.Block block = message.block;
             if (frame != null) {
                 Message next = message.successor(); // first: there may be no memory for it
-                if (message.detach()) {
+                if (message.copyOut()) {
                     unreleased--;
-                    frame.next(next);
-                    repost(frame.slot());
+                    leaves(frame, next, false);
                 }
             } else if (block != null && fitsHeap(message)) {
                 message.block = null;
@@ -343,7 +367,7 @@ final class Inbox {
 
     private static boolean fitsHeap(Message large) {
         try {
-            return large.detach();
+            return large.copyOut();
         } catch (OutOfMemoryError e) {
             return false;
         }

@@ -21,7 +21,8 @@ public final class Message implements AutoCloseable {
     private @Nullable Arena scope; // of the payload, if messages are tracked
     private int start; // in the payload: behind a header of calls
     private int length; // from the payload's start
-    private boolean held; // by the channel's user
+    private boolean held; // by the channel's user, in the channel's memory
+    private boolean moved; // to the heap, and its credit is not returned
     private boolean released;
     private boolean retained;
     private boolean outlives; // the receives, which were closed
@@ -96,6 +97,7 @@ public final class Message implements AutoCloseable {
         length = bytes;
         retained = false;
         held = true;
+        moved = false;
         released = false;
     }
 
@@ -124,7 +126,7 @@ public final class Message implements AutoCloseable {
      *
      * @return false when that was done before
      */
-    boolean detach() {
+    boolean copyOut() {
         if (held) {
             MemorySegment copy = MemorySegment.ofArray(data().toArray(ValueLayout.JAVA_BYTE));
             closeScope();
@@ -135,6 +137,25 @@ public final class Message implements AutoCloseable {
             return true;
         }
         return false;
+    }
+
+    /** By the channel, with its lock: as {@link #copyOut}, and the program keeps it. */
+    boolean moves() {
+        ensureNotReleased();
+        retained = true;
+        if (!held) {
+            return false;
+        }
+        var _ = copyOut();
+        moved = true;
+        return true;
+    }
+
+    /** By the channel, with its lock: whether it was moved and not released. */
+    boolean endsMove() {
+        boolean before = moved;
+        moved = false;
+        return before;
     }
 
     /** By the poller: hides the first bytes. */
@@ -209,6 +230,22 @@ public final class Message implements AutoCloseable {
     public Message retain() {
         ensureNotReleased();
         retained = true;
+        return this;
+    }
+
+    /**
+     * Keeps the message as {@link #retain} does, but in a copy on the Java heap: its receive, which
+     * channels may share, takes another message at once. The peer may send one in its place only
+     * when it is released. For a program that cannot say when that will be, so that the other
+     * channels of the poller do not run out of receives. A large message has memory of its own, and
+     * stays there. A second call does nothing.
+     *
+     * @return this message, whose {@link #data} is the copy
+     * @throws IllegalStateException if it was released
+     * @throws WrongThreadException as {@link #release} does
+     */
+    public Message detach() {
+        channel().inbox.detach(this);
         return this;
     }
 

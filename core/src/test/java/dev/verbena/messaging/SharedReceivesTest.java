@@ -3,6 +3,7 @@ package dev.verbena.messaging;
 import static dev.verbena.messaging.OneThread.text;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
 
 import dev.verbena.Adapter;
 import dev.verbena.FakeAdapters;
@@ -211,6 +212,42 @@ class SharedReceivesTest {
             sendAll(two.a, "again");
             two.run();
             assertThat(got).hasSize(12 * CREDIT);
+        }
+    }
+
+    /** Its memory is for the others, and its credit is not. */
+    @Test
+    void aMessageThatIsDetachedHoldsNoReceive() {
+        try (OneThread two = new OneThread(OPTIONS, handler)) {
+            RawReceives pool = two.b.receives;
+            keeps = true;
+            sendAll(two.a, "kept");
+            two.run();
+            assertThat(pool.outstanding()).isEqualTo(pool.count() - CREDIT);
+            for (int again = 0; again < 2; again++) {
+                kept.forEach(Message::detach);
+                assertThat(pool.outstanding()).isEqualTo(pool.count());
+            }
+            two.run();
+            assertThat(two.a.trySend(text("one more")).isSuccess()).isFalse();
+            assertThat(text(kept.getLast())).isEqualTo("kept" + (CREDIT - 1));
+            for (int again = 0; again < 2; again++) {
+                kept.forEach(Message::release);
+                two.run();
+            }
+            assertThatIllegalStateException().isThrownBy(kept.getFirst()::detach);
+            kept.clear();
+            sendAll(two.a, "again");
+            two.run();
+            assertThat(got).hasSize(2 * CREDIT);
+            kept.getFirst().detach();
+            two.b.abandon();
+            two.run();
+            kept.forEach(Message::detach);
+            assertThat(text(kept.getFirst())).isEqualTo("again0");
+            assertThat(text(kept.getLast())).isEqualTo("again" + (CREDIT - 1));
+            kept.forEach(Message::release);
+            assertThat(pool.outstanding()).isEqualTo(pool.count());
         }
     }
 

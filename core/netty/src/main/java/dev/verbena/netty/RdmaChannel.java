@@ -448,9 +448,33 @@ public final class RdmaChannel extends AbstractChannel implements SocketChannel 
         } else if (active && waiting.isEmpty() && !config.choosesReceiveBuffers() && mayRead()) {
             deliver(message, false);
         } else {
-            waiting.add(message.retain()); // the peer stalls when its credit is used up
-            wantWaiting();
+            waits(message);
         }
+    }
+
+    /** Nobody reads it: the peer stalls when its credit is used up. */
+    private void waits(Message message) {
+        RdmaIoHandler handler = handler();
+        if (handler.lendsNoMore()) {
+            var _ = message.detach(); // others need the receives
+        } else {
+            var _ = message.retain();
+        }
+        handler.lends(receives(message));
+        waiting.add(message);
+        wantWaiting();
+    }
+
+    /** How many receives a message is in. */
+    private int receives(Message message) {
+        return message.length() <= eager && message.buffer().isNative() ? 1 : 0;
+    }
+
+    /** The first message that waits does so no longer, and is the caller's. */
+    private Message nextWaiting() {
+        Message message = waiting.remove();
+        handler().lends(-receives(message));
+        return message;
     }
 
     /** Whether the pipeline takes another buffer, in this round or a new one. */
@@ -474,6 +498,7 @@ public final class RdmaChannel extends AbstractChannel implements SocketChannel 
         RdmaIoHandler handler = handler();
         if (lent >= mostLent
                 || handler.lendsNoMore()
+                || !message.buffer().isNative()
                 || (large && lentBytes + length > mostLentBytes)) {
             deliverWhole(message, retained);
             return;
@@ -538,7 +563,7 @@ public final class RdmaChannel extends AbstractChannel implements SocketChannel 
             if (config.choosesReceiveBuffers()) {
                 deliverCopy();
             } else {
-                deliver(waiting.remove(), true);
+                deliver(nextWaiting(), true);
             }
         }
     }
@@ -576,7 +601,7 @@ public final class RdmaChannel extends AbstractChannel implements SocketChannel 
         firstRead += length;
         if (firstRead == message.length()) {
             firstRead = 0;
-            waiting.remove().release();
+            nextWaiting().release();
         }
         round.attemptedBytesRead(copy.capacity());
         delivers(copy, length);
@@ -624,10 +649,9 @@ public final class RdmaChannel extends AbstractChannel implements SocketChannel 
     }
 
     private void dropWaiting() {
-        for (Message message : waiting) {
-            message.release();
+        while (!waiting.isEmpty()) {
+            nextWaiting().release();
         }
-        waiting.clear();
         firstRead = 0;
     }
 

@@ -40,7 +40,9 @@ import java.util.concurrent.locks.LockSupport;
 public final class RdmaIoHandler implements IoHandler {
     private static final System.Logger LOGGER = System.getLogger("dev.verbena.netty");
     private static final Duration LONG = Duration.ofSeconds(1);
-    private static final int MOST_LENT = 512; // of the 2,048 receives that channels share
+    // A quarter of the receives that channels share: of 2,048, or of 64 MiB.
+    private static final int MOST_LENT = 512;
+    private static final int MOST_LENT_BYTES = 16 << 20;
     private static final int MOST_BUFFERS = 4096; // over receives
 
     private final ThreadAwareExecutor executor;
@@ -52,12 +54,15 @@ public final class RdmaIoHandler implements IoHandler {
     private final LongObjectMap<ReceivedByteBuf> buffers = new LongObjectHashMap<>(); // by address
     private volatile @Nullable Poller poller; // of the event loop, also when it is closed
     private @Nullable Throwable failure; // why there is none
-    private int lent; // receives that pipelines keep
+    private final int mostLent;
+    private int lent; // receives that pipelines keep, or have not read
     private volatile @Nullable Thread thread;
 
     private RdmaIoHandler(ThreadAwareExecutor executor, RdmaDevice device) {
         this.executor = executor;
         this.device = device;
+        this.mostLent =
+                Math.min(MOST_LENT, MOST_LENT_BYTES / device.options.messaging().eagerLimit());
         this.opened = device.open();
     }
 
@@ -208,9 +213,9 @@ public final class RdmaIoHandler implements IoHandler {
         return made;
     }
 
-    /** Whether the pipelines of all channels keep as many receives as they may. */
+    /** Whether the channels hold as many receives as they may: others need them. */
     boolean lendsNoMore() {
-        return lent >= MOST_LENT;
+        return lent >= mostLent;
     }
 
     void lends(int more) {

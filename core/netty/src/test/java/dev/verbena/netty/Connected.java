@@ -90,6 +90,10 @@ final class Connected implements AutoCloseable {
         this(RdmaOptions.DEFAULTS.withIdle(IdleStrategy.events()), server -> {}, client -> {});
     }
 
+    Connected(RdmaOptions options) {
+        this(options, server -> {}, client -> {});
+    }
+
     Connected(
             RdmaOptions options, Consumer<ServerBootstrap> ofServer, Consumer<Bootstrap> ofClient) {
         IoHandlerFactory factory = RdmaIoHandler.newFactory(fabric.adapter, options);

@@ -17,6 +17,7 @@ import dev.verbena.Until;
 import dev.verbena.messaging.FakeFabric;
 import dev.verbena.messaging.IdleStrategy;
 import dev.verbena.messaging.MessagingException;
+import dev.verbena.messaging.MessagingOptions;
 import dev.verbena.netty.Connected.Heard;
 
 import io.netty.buffer.AbstractByteBufAllocator;
@@ -195,6 +196,40 @@ class RdmaChannelTest {
             }
             Until.holds(() -> atServer.bytes == 5000L * writes.size());
             assertThat(client.isWritable()).isTrue();
+        }
+    }
+
+    /** They hold more messages than their event loops have receives. */
+    @Test
+    void channelsThatDoNotReadStallNoOther() throws Exception {
+        MessagingOptions fewReceives =
+                RdmaOptions.DEFAULTS.messaging().withEagerLimit(1 << 18); // 256 for each loop
+        try (Connected pair = new Connected(RdmaOptions.DEFAULTS.withMessaging(fewReceives))) {
+            List<RdmaChannel> servers = new ArrayList<>();
+            for (int i = 0; i < 24; i++) {
+                RdmaChannel client = pair.connect();
+                RdmaChannel server = pair.accepted();
+                server.config().setAutoRead(false);
+                server.eventLoop().submit(() -> {}).sync();
+                servers.add(server);
+                for (int j = 0; j < 40; j++) {
+                    client.writeAndFlush(text("message %02d of %02d;".formatted(j, i)));
+                }
+            }
+            for (int i = 0; i < 2; i++) { // on each event loop
+                RdmaChannel client = pair.connect();
+                for (int j = 0; j < 40; j++) {
+                    client.writeAndFlush(text("read")).sync();
+                }
+            }
+            for (int i = 0; i < 24; i++) {
+                RdmaChannel server = servers.get(i);
+                server.config().setAutoRead(true);
+                Until.holds(() -> heard(server).bytes == 40 * 17);
+                assertThat(heard(server).text())
+                        .startsWith("message 00 of %02d;message 01".formatted(i))
+                        .endsWith("message 39 of %02d;".formatted(i));
+            }
         }
     }
 
