@@ -5,9 +5,6 @@ import dev.verbena.Status;
 
 import org.jspecify.annotations.Nullable;
 
-import java.util.function.BooleanSupplier;
-import java.util.function.Supplier;
-
 /**
  * Why a connection on a poller ended: the first cause, except that a failed request takes
  * precedence over its consequences. Recording the reason works without memory, if need be without
@@ -49,9 +46,7 @@ final class EndReason {
                     null);
 
     private final ConnectionLock lock; // of the channel
-    private final Supplier<String> channel; // its name, for messages
-    private final Runnable ended;
-    private final BooleanSupplier byPeer;
+    private final PolledConnection<?> connection;
 
     // Written under the lock, the reason last. The polling thread, which does not take the lock,
     // reads the reason first and then the others.
@@ -61,19 +56,13 @@ final class EndReason {
     private volatile @Nullable MessagingException reason; // null while it is open
 
     /**
-     * The reason of an open channel.
+     * The reason of an open connection.
      *
-     * @param lock of the channel
-     * @param channel names the channel, for messages
-     * @param byPeer whether a request of the peer has ended the queue pair
-     * @param ended called once, when the channel ends; by any thread, perhaps with the lock
+     * @param connection is torn down once when it ends; by any thread, perhaps with the lock
      */
-    EndReason(
-            ConnectionLock lock, Supplier<String> channel, BooleanSupplier byPeer, Runnable ended) {
-        this.byPeer = byPeer;
-        this.lock = lock;
-        this.channel = channel;
-        this.ended = ended;
+    EndReason(PolledConnection<?> connection) {
+        this.connection = connection;
+        this.lock = connection.lock;
     }
 
     // ---- what ends a channel, from any thread; nothing happens if it ended before
@@ -90,7 +79,7 @@ final class EndReason {
     void requestFailed(Completions from, int index) {
         Status completed = from.status(index);
         boolean cancelled = completed == Status.CANCELLED; // flushed, by a close or a failure
-        boolean cause = !cancelled || (!closing && byPeer.getAsBoolean());
+        boolean cause = !cancelled || (!closing && connection.failedByPeer());
         String known = !cancelled ? null : closing ? CLOSED_HERE : cause ? BY_PEER : null;
         Status status = cancelled && !closing ? Status.CONNECTION_ABORTED : completed;
         boolean first;
@@ -105,13 +94,13 @@ final class EndReason {
             }
         }
         if (first) {
-            ended.run();
+            connection.tearDownAgain();
         }
     }
 
     /** The queue pair has refused a request, other than one that came behind a close. */
     void refused(String request, Status status) {
-        if (status == Status.CONNECTION_INVALID && !closing && byPeer.getAsBoolean()) {
+        if (status == Status.CONNECTION_INVALID && !closing && connection.failedByPeer()) {
             ended(Status.CONNECTION_ABORTED, BY_PEER);
         } else if (status != Status.CONNECTION_INVALID || !closing) {
             set(ToCome.after(status), status, "%s was refused with %s", request, status, null);
@@ -122,7 +111,7 @@ final class EndReason {
     void disconnected(Status reported) {
         if (reported == Status.SUCCESS) {
             closedHere();
-        } else if (!closing && byPeer.getAsBoolean()) {
+        } else if (!closing && connection.failedByPeer()) {
             ended(Status.CONNECTION_ABORTED, BY_PEER);
         } else if (reported == Status.CONNECTION_INVALID) {
             ended(reported, "the peer closed it, or its process has ended");
@@ -163,7 +152,7 @@ final class EndReason {
             // Last: it is read without the lock.
             reason = exception(status, format, one, two, cause);
         }
-        ended.run();
+        connection.tearDownAgain();
     }
 
     private MessagingException failure(
@@ -185,7 +174,7 @@ final class EndReason {
         try {
             String why = format.formatted(one, two);
             return new MessagingException(
-                    status, "%s is closed: %s".formatted(channel.get(), why), cause);
+                    status, "%s is closed: %s".formatted(connection.describe(), why), cause);
         } catch (OutOfMemoryError | StackOverflowError e) {
             return NO_MEMORY;
         }

@@ -77,8 +77,8 @@ final class Exposures {
         this.mostOffers = mostOffers;
         this.timeoutTicks = timeoutTicks;
         this.changed = channel.lock.newCondition();
-        this.exposed = new IntMap<>(1);
-        this.unanswered = new IntMap<>(1);
+        this.exposed = new IntMap<>(0);
+        this.unanswered = new IntMap<>(0);
     }
 
     /** The peer is known, and how many exposures it can keep track of. */

@@ -59,9 +59,9 @@ final class Frame {
     }
 
     /** Writes what an offer carries, without its header. */
-    static void writeOffer(MemorySegment at, long address, int token) {
-        at.set(LONG, 0, address);
-        at.set(LONG, Long.BYTES, Integer.toUnsignedLong(token));
+    static void writeOffer(MemorySegment memory, long at, long address, int token) {
+        memory.set(LONG, at, address);
+        memory.set(LONG, at + Long.BYTES, Integer.toUnsignedLong(token));
     }
 
     /** The address of a received offer. */

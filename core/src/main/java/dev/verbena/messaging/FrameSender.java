@@ -9,11 +9,10 @@ import dev.verbena.QueuePair;
 import org.jspecify.annotations.Nullable;
 
 import java.lang.foreign.MemorySegment;
-import java.util.Arrays;
 
 /**
- * Composes the frames of a {@link MessageChannel}, and posts them. A short one is composed in a few
- * bytes of the channel, as the post copies it (inline); a longer one in a buffer of the poller,
+ * Composes the frames of a {@link MessageChannel}, and posts them. A short one is composed in
+ * {@link PostScratch}, as the post copies it (inline); a longer one in a buffer of the poller,
  * which it keeps until it has ended. Guarded by the lock of the channel.
  */
 final class FrameSender {
@@ -24,27 +23,24 @@ final class FrameSender {
     static final MemorySegment NOTHING = MemorySegment.NULL;
 
     private static final int NONE = -1;
+    private static final int BUFFER =
+            2; // noted in a request's slot: 0, or one more than its buffer
 
     private final MessageChannel channel;
     private final QueuePair pair;
     private final Credits credits;
     private final FrameBuffers buffers;
-    private final FrameBuffers inlineBuffers;
-    private int inlineBuffer; // where short frames are composed
-    private final MemoryRegion inlineRegion; // of it
-    private final long inlineAt;
     private final int inline; // frames of up to so many bytes are sent inline
-    private final BufferList list;
-    private final int[] bufferOf; // by slot; or NONE
-    private final MemorySegment offer; // what the next one says
+    private final PostScratch scratch;
+    private final RequestRing<SendCallback> requests;
     private final Notes notes;
     private boolean answerDue; // to a keep-alive
+    private boolean freed;
 
     /**
      * Creates one for a channel that already has its queue pair.
      *
      * @param notes what is to be said of keys
-     * @param slots how many requests may be outstanding
      * @param list how many buffers a request may have
      */
     FrameSender(
@@ -52,7 +48,6 @@ final class FrameSender {
             Credits credits,
             Notes notes,
             FrameBuffers buffers,
-            int slots,
             int inline,
             int list) {
         this.channel = channel;
@@ -61,15 +56,8 @@ final class FrameSender {
         this.notes = notes;
         this.buffers = buffers;
         this.inline = inline;
-        this.list = new BufferList(list);
-        this.bufferOf = new int[slots];
-        Arrays.fill(bufferOf, NONE);
-        this.inlineBuffers = channel.poller.inlineBuffers();
-        this.inlineBuffer = inlineBuffers.take();
-        this.inlineRegion = inlineBuffers.region(inlineBuffer);
-        this.inlineAt = inlineBuffers.offset(inlineBuffer);
-        this.offer =
-                inlineRegion.memory().asSlice(inlineAt + Poller.MOST_INLINE, Frame.OFFER_BYTES);
+        this.requests = channel.requests;
+        this.scratch = channel.poller.takeScratch(list);
     }
 
     Notes notes() {
@@ -93,13 +81,15 @@ final class FrameSender {
 
     /** A list for a request without a frame. */
     BufferList list() {
-        return list.clear();
+        return scratch.list.clear();
     }
 
-    /** What an offer says. */
-    MemorySegment offer(long address, int token) {
-        Frame.writeOffer(offer, address, token);
-        return offer;
+    /** Posts an offer of memory. */
+    PostResult postOffer(int slot, long address, int token, boolean fenced) {
+        MemorySegment memory = scratch.region.memory();
+        long at = scratch.at + PostScratch.MOST_INLINE;
+        Frame.writeOffer(memory, at, address, token);
+        return post(slot, Frame.OFFER, Frame.OFFER_BYTES, memory, at, null, 0, false, fenced);
     }
 
     /**
@@ -127,9 +117,10 @@ final class FrameSender {
         int buffer = isInline ? NONE : buffers.take();
         PostResult result = null; // if it throws
         try {
-            MemoryRegion region = isInline ? inlineRegion : buffers.region(buffer);
-            long at = isInline ? inlineAt : buffers.offset(buffer);
+            MemoryRegion region = isInline ? scratch.region : buffers.region(buffer);
+            long at = isInline ? scratch.at : buffers.offset(buffer);
             MemorySegment memory = region.memory();
+            BufferList list = scratch.list;
             Frame.write(memory, at, kind, credits, length, noteBytes / Frame.NOTE_BYTES);
             long end = at + Frame.HEADER_BYTES;
             if (from == null) {
@@ -156,7 +147,7 @@ final class FrameSender {
         } finally {
             if (!isInline) {
                 if (result == PostResult.ACCEPTED) {
-                    bufferOf[slot] = buffer;
+                    requests.note(slot, BUFFER, buffer + 1);
                 } else {
                     buffers.giveBack(buffer);
                 }
@@ -194,22 +185,21 @@ final class FrameSender {
 
     /** The request of a slot has ended, whether it was a frame or not. */
     void ended(int slot) {
-        int buffer = bufferOf[slot];
-        if (buffer != NONE) {
-            bufferOf[slot] = NONE;
-            buffers.giveBack(buffer);
+        int buffer = requests.note(slot, BUFFER);
+        if (buffer != 0) {
+            requests.note(slot, BUFFER, 0);
+            buffers.giveBack(buffer - 1);
         }
     }
 
     /** After the end: gives back what it has of the poller's. A second call does nothing. */
     void free() {
-        for (int slot = 0; slot < bufferOf.length; slot++) {
+        for (int slot = 0; slot < requests.slots(); slot++) {
             ended(slot);
         }
-        int buffer = inlineBuffer;
-        inlineBuffer = NONE;
-        if (buffer != NONE) {
-            inlineBuffers.giveBack(buffer);
+        if (!freed) {
+            freed = true;
+            channel.poller.giveBack(scratch);
         }
     }
 }

@@ -2,7 +2,6 @@ package dev.verbena.messaging;
 
 import dev.verbena.PostResult;
 import dev.verbena.Status;
-import dev.verbena.VerbenaException;
 import dev.verbena.internal.util.Text;
 
 import org.jspecify.annotations.Nullable;
@@ -10,6 +9,7 @@ import org.jspecify.annotations.Nullable;
 import java.time.Duration;
 import java.util.ArrayDeque;
 import java.util.Deque;
+import java.util.Objects;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.Condition;
 
@@ -25,12 +25,8 @@ final class Inbox {
     private final Exposures exposures;
     private final Deque<Message> waiting = new ArrayDeque<>(1);
     private final Condition changed;
-    private final Deque<Message> coming = new ArrayDeque<>(1); // large ones that are not written
-    private final Deque<Message> announced = new ArrayDeque<>(1); // of those: without an offer
-    private final Deque<Message> spare = new ArrayDeque<>(1); // objects for large messages
+    private @Nullable LargeArrivals large; // null until the peer announces one
     private int unreleased; // messages in receives
-    private int large; // that were announced, and not released
-    private long largeBytes; // of those that have memory
 
     Inbox(MessageChannel channel, Credits credits, Outbox outbox, Exposures exposures) {
         this.channel = channel;
@@ -53,7 +49,11 @@ final class Inbox {
             byte kind = Frame.kind(first);
             String wrong = wrong(frame, first, second);
             if (wrong == null && frame.hasInvalidated()) {
-                taken = exposures.takenBack(frame.invalidatedToken(), kind, coming.peek());
+                taken =
+                        exposures.takenBack(
+                                frame.invalidatedToken(),
+                                kind,
+                                large == null ? null : large.next());
                 wrong = taken == null ? wrongToken(frame.invalidatedToken()) : null;
             }
             if (wrong != null) {
@@ -73,9 +73,7 @@ final class Inbox {
                 switch (kind) {
                     case Frame.LARGE -> announced(Frame.length(second));
                     case Frame.WRITTEN -> {
-                        message = coming.element();
-                        message.written(channel); // first: it may need memory
-                        coming.remove();
+                        message = Objects.requireNonNull(large).written();
                         taken = null;
                     }
                     default -> credits.returnOne(true);
@@ -117,14 +115,12 @@ final class Inbox {
 
     /** The peer has announced a large message. */
     private void announced(int length) {
-        Message message = spare.poll();
-        if (message == null) {
-            message = new Message();
+        LargeArrivals arrivals = large;
+        if (arrivals == null) {
+            arrivals = new LargeArrivals(channel, outbox);
+            large = arrivals;
         }
-        message.announced(length);
-        large++;
-        coming.add(message);
-        announced.add(message);
+        arrivals.announced(length);
     }
 
     /** A message is for a thread that receives. */
@@ -135,33 +131,14 @@ final class Inbox {
 
     /** Offers memory to large messages, as far as the limits allow. Under the lock. */
     void offerMemory() {
-        Message next = announced.peek();
-        while (next != null && channel.sendsFrames() && takesMemory(next) && offers(next)) {
-            announced.remove();
-            next = announced.peek();
+        if (large != null) {
+            large.offerMemory();
         }
     }
 
-    private boolean takesMemory(Message message) {
-        int length = message.length();
-        if (message.block == null && largeBytes + length <= channel.options.largeMemory()) {
-            try {
-                message.block = channel.poller.largeMemory().take(length, channel);
-                largeBytes += message.block == null ? 0 : length;
-            } catch (VerbenaException e) {
-                channel.fail(
-                        e.status(),
-                        "there is no registered memory for a message of %,d bytes of the peer's"
-                                .formatted(length),
-                        e);
-            }
-        }
-        return message.block != null;
-    }
-
-    private boolean offers(Message message) {
-        return message.block != null
-                && outbox.offer(message, message.block.region, message.length());
+    /** How many messages of the peer's were sent or announced, and not released. */
+    private int held() {
+        return unreleased + (large == null ? 0 : large.held());
     }
 
     /**
@@ -188,7 +165,7 @@ final class Inbox {
         }
         if ((kind == Frame.LARGE && !channel.offersMemory)
                 || ((kind == Frame.MESSAGE || kind == Frame.LARGE)
-                        && unreleased + large >= channel.options.values.receives)) {
+                        && held() >= channel.options.values.receives)) {
             return "sent or announced a message without a credit for it";
         }
         if (kind == Frame.LARGE && Frame.length(second) <= outbox.eagerLimit()) {
@@ -246,8 +223,7 @@ final class Inbox {
             RawMessage frame = message.frame();
             if (block != null) {
                 message.block = null;
-                free(block);
-                spare.push(next);
+                Objects.requireNonNull(large).released(block, next);
             } else if (frame != null) {
                 unreleased--;
                 if (holds) {
@@ -286,12 +262,6 @@ final class Inbox {
                 leaves(frame, next, outlived);
             }
         }
-    }
-
-    private void free(LargeMemory.Block block) {
-        largeBytes -= block.bytes;
-        large--;
-        channel.poller.largeMemory().giveBack(block);
     }
 
     /** Posts a receive again. One that is refused would be missing for ever: the channel ends. */
@@ -359,7 +329,7 @@ final class Inbox {
                 }
             } else if (block != null && fitsHeap(message)) {
                 message.block = null;
-                free(block);
+                Objects.requireNonNull(large).free(block);
             }
         }
         changed.signalAll();
@@ -375,13 +345,8 @@ final class Inbox {
 
     /** Once the queue pair is destroyed: frees the memory of messages that were not written. */
     void freeComing() {
-        Message message = coming.poll();
-        while (message != null) {
-            if (message.block != null) {
-                free(message.block);
-            }
-            message = coming.poll();
+        if (large != null) {
+            large.freeComing();
         }
-        announced.clear();
     }
 }

@@ -36,7 +36,8 @@ final class LargeSends {
     private final MessageChannel channel;
     private final LargeMemory memory; // for copies
     private final int buffers; // of each message, at most
-    private final @Nullable Large[] ring;
+    private final int most;
+    private @Nullable Large[] ring = {}; // empty until the first message
     private long copied; // bytes of messages that have a copy
     private long announced;
     private long acknowledged; // the frame that announces it has arrived
@@ -48,7 +49,7 @@ final class LargeSends {
         this.channel = channel;
         this.memory = channel.poller.largeMemory();
         this.buffers = buffers;
-        this.ring = new Large[most];
+        this.most = most;
     }
 
     /**
@@ -79,6 +80,9 @@ final class LargeSends {
     }
 
     private Large next() {
+        if (ring.length == 0) {
+            ring = new Large[most];
+        }
         int place = (int) (announced % ring.length);
         Large one = ring[place];
         if (one == null) {

@@ -83,7 +83,7 @@ public final class MessageChannel extends PolledConnection<SendCallback> {
     MessageChannel(Poller poller, MessagingOptions options, @Nullable MessageHandler handler) {
         options.checkFits(poller.adapter());
         AdapterInfo info = poller.adapter().info();
-        int inline = Math.min(Poller.MOST_INLINE, info.maxInlineBytes());
+        int inline = Math.min(PostScratch.MOST_INLINE, info.maxInlineBytes());
         int list = Math.min(MOST_BUFFERS, info.maxInitiatorBuffers());
         int eager = options.eagerLimit(poller.adapter());
         this.eagerLimit = eager;
@@ -101,8 +101,7 @@ public final class MessageChannel extends PolledConnection<SendCallback> {
                 poller.receives(stride, options.receiveDepth()),
                 stride,
                 options.completions(),
-                Outbox.requestCount(options),
-                PollerClock.ticks(options.values.timeout));
+                Outbox.ring(options));
         FrameSender made = null;
         try {
             this.maxMessage = options.values.maxMessage;
@@ -121,7 +120,6 @@ public final class MessageChannel extends PolledConnection<SendCallback> {
                             credits,
                             new Notes(2 * options.values.exposures, 0),
                             poller.frameBuffers(stride),
-                            Outbox.requestCount(options),
                             inline,
                             list);
             this.frames = made;

@@ -27,6 +27,12 @@ import java.util.concurrent.CompletableFuture;
  * <p>Requests complete in the order in which they were posted, so their slots are a ring.
  */
 final class Outbox {
+    // What is noted for each request in its slot; FrameSender has one more.
+    private static final int KIND = 0;
+    private static final int BINDS = 1; // how many had been posted before it
+    private static final int NOTES = 3;
+
+    private static final RequestKind[] KINDS = RequestKind.values();
     private static final int MOST_FUTURES = 1024;
     private static final int PART_BYTES = 1 << 20; // of a large message, in one request
     private static final MemorySegment NOTHING = FrameSender.NOTHING;
@@ -80,8 +86,6 @@ final class Outbox {
     private final int mostBuffers; // of a message
     private final int partBytes;
     private final int timeoutTicks;
-    private final RequestKind[] kinds; // by slot, as the binds are
-    private final int[] binds; // how many had been posted before it
     final LargeSends large;
     private final Deque<Pending> pending = new ArrayDeque<>(1);
 
@@ -125,9 +129,6 @@ final class Outbox {
         this.timeoutTicks = PollerClock.ticks(channel.options.values.timeout);
         this.most = channel.options.values.outstanding;
         this.partBytes = (int) Math.min(PART_BYTES, poller.adapter().info().maxTransferBytes());
-        int slots = requestCount(channel.options);
-        this.kinds = new RequestKind[slots];
-        this.binds = new int[slots];
         this.large = new LargeSends(channel, most, mostBuffers);
     }
 
@@ -136,6 +137,12 @@ final class Outbox {
      */
     static int requestCount(MessagingOptions options) {
         return options.values.outstanding + Credits.RESERVE + options.values.exposures;
+    }
+
+    /** The ring for a channel's requests. */
+    static RequestRing<SendCallback> ring(MessagingOptions options) {
+        return new RequestRing<>(
+                requestCount(options), PollerClock.ticks(options.values.timeout), NOTES);
     }
 
     /** The peer is known: which messages it receives at once, and how much it may expose. */
@@ -391,15 +398,17 @@ final class Outbox {
         return result;
     }
 
+    private RequestKind kind(int slot) {
+        return KINDS[requests.note(slot, KIND)];
+    }
+
     private void posted(
             int slot,
             RequestKind kind,
             @Nullable SendCallback callback,
             @Nullable Object attachment) {
-        if (kinds[slot] != kind) { // as for callbacks: see RequestRing
-            kinds[slot] = kind;
-        }
-        binds[slot] = exposures.bindsPosted();
+        requests.note(slot, KIND, kind.ordinal());
+        requests.note(slot, BINDS, exposures.bindsPosted());
         requests.posted(callback, attachment);
     }
 
@@ -495,8 +504,8 @@ final class Outbox {
 
     /** A request has succeeded, and its buffer may be used again. */
     void ended(int slot) {
-        RequestKind kind = kinds[slot];
-        exposures.bindsEnded(binds[slot]);
+        RequestKind kind = kind(slot);
+        exposures.bindsEnded(requests.note(slot, BINDS));
         frames.ended(slot);
         switch (kind) {
             case CONTROL -> {
@@ -561,13 +570,16 @@ final class Outbox {
 
     /** Sends a control frame if there is room for it. */
     boolean control(byte kind) {
-        return maySendControl() && control(kind, 0, NOTHING);
-    }
-
-    private boolean control(byte kind, int length, MemorySegment data) {
+        if (!maySendControl()) {
+            return false;
+        }
         int slot = requests.next();
         boolean fenced = readsOutstanding > 0;
-        if (!frames.post(slot, kind, length, data, 0, null, 0, false, fenced).isAccepted()) {
+        return controlPosted(slot, frames.post(slot, kind, 0, NOTHING, 0, null, 0, false, fenced));
+    }
+
+    private boolean controlPosted(int slot, PostResult result) {
+        if (!result.isAccepted()) {
             return false;
         }
         controlsOutstanding++;
@@ -585,8 +597,10 @@ final class Outbox {
         if (exposure == null) {
             return false;
         }
-        MemorySegment says = frames.offer(to.memory().address(), exposure.token);
-        return control(Frame.OFFER, Frame.OFFER_BYTES, says);
+        int slot = requests.next();
+        boolean fenced = readsOutstanding > 0;
+        long address = to.memory().address();
+        return controlPosted(slot, frames.postOffer(slot, address, exposure.token, fenced));
     }
 
     /**
@@ -652,7 +666,7 @@ final class Outbox {
         if (!requests.isLate(now)) {
             return null;
         }
-        RequestKind kind = kinds[requests.oldest()];
+        RequestKind kind = kind(requests.oldest());
         return switch (kind) {
             case WRITE, READ ->
                     "a %s did not complete".formatted(kind.name().toLowerCase(Locale.ROOT));

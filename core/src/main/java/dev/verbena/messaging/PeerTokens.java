@@ -17,13 +17,13 @@ final class PeerTokens {
 
     private final int most;
     private final IntMap<Boolean> usable;
-    private final int[] ended = new int[REMEMBERED];
-    private final @Nullable String[] reasons = new String[REMEMBERED]; // null for none
+    private int[] ended = {}; // the last ones; empty until the first
+    private @Nullable String[] reasons = {}; // of each; null for none
     private int next;
 
     PeerTokens(int most) {
         this.most = most;
-        this.usable = new IntMap<>(1);
+        this.usable = new IntMap<>(0);
     }
 
     boolean contains(int token) {
@@ -51,6 +51,10 @@ final class PeerTokens {
 
     private void end(int token, String reason) {
         if (usable.remove(token) != null) {
+            if (ended.length == 0) {
+                ended = new int[REMEMBERED];
+                reasons = new String[REMEMBERED];
+            }
             ended[next] = token;
             reasons[next] = reason;
             next = (next + 1) % REMEMBERED;
@@ -59,7 +63,7 @@ final class PeerTokens {
 
     /** Why a token that it does not contain cannot be used. */
     String whyNot(int token) {
-        for (int i = 0; i < REMEMBERED; i++) {
+        for (int i = 0; i < reasons.length; i++) {
             if (ended[i] == token && reasons[i] != null) {
                 return "the exposure with the token %s has ended, because %s"
                         .formatted(Text.key(token), reasons[i]);

@@ -74,8 +74,7 @@ abstract sealed class PolledConnection<C> implements AutoCloseable
      * @param shared where its receives come from; null for receives of its own
      * @param receiveBytes the length of each receive
      * @param completions how many its send queue needs of a completion queue
-     * @param requests how many may be outstanding
-     * @param timeoutTicks the deadline of each; 0 for none
+     * @param requests those that may be outstanding
      */
     PolledConnection(
             Poller poller,
@@ -83,16 +82,10 @@ abstract sealed class PolledConnection<C> implements AutoCloseable
             @Nullable RawReceives shared,
             int receiveBytes,
             int completions,
-            int requests,
-            int timeoutTicks) {
+            RequestRing<C> requests) {
         this.poller = poller;
-        this.reason =
-                new EndReason(
-                        lock,
-                        this::describe,
-                        this::failedByPeer,
-                        () -> poller.execute(this.tearDown));
-        this.requests = new RequestRing<>(requests, timeoutTicks);
+        this.reason = new EndReason(this);
+        this.requests = requests;
         this.completions = completions + (shared == null ? limits.receiveDepth() : 0);
         this.queue = poller.reserve(this.completions);
         RawReceives own = null;
@@ -370,7 +363,8 @@ abstract sealed class PolledConnection<C> implements AutoCloseable
         reason.disconnected(status);
     }
 
-    private boolean failedByPeer() {
+    /** Whether a request of the peer has ended the queue pair. */
+    final boolean failedByPeer() {
         return pair.failedByPeer();
     }
 
@@ -450,7 +444,7 @@ abstract sealed class PolledConnection<C> implements AutoCloseable
         }
     }
 
-    /** Continues the tear-down: its wait is over, or the poller is closing and no longer waits. */
+    /** Begins or continues the tear-down: by the polling thread, soon. From any thread. */
     final void tearDownAgain() {
         poller.execute(tearDown);
     }

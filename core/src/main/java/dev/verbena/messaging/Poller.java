@@ -50,10 +50,6 @@ public final class Poller implements Pollers {
     private static final long SLOW_NANOSECONDS = SLOW.toNanos();
     private static final Duration SHORT = Duration.ofMillis(10);
 
-    /** What a channel sends inline at most. */
-    static final int MOST_INLINE = 128;
-
-    private static final int INLINE_BYTES = MOST_INLINE + Frame.OFFER_BYTES;
     private static final int FRAMES_AT_ONCE = 16; // registered
     private static final int FRAME_BYTES_AT_ONCE = 1 << 20; // or less, if one has less
     private static final Duration CLOSE_WITHIN = Duration.ofSeconds(10);
@@ -73,6 +69,7 @@ public final class Poller implements Pollers {
     private final List<RawReceives> receives = new CopyOnWriteArrayList<>(); // of channels
     private final List<FrameBuffers> frameBuffers = new CopyOnWriteArrayList<>();
     private final FrameBuffers inlineBuffers;
+    private @Nullable PostScratch scratch; // of all channels, if it is confined
     private final List<MessageClient> clients = new CopyOnWriteArrayList<>();
     final AtomicInteger accepting = new AtomicInteger(); // peers whose channels are not made yet
 
@@ -111,7 +108,7 @@ public final class Poller implements Pollers {
         this.domain = shared != null ? shared : adapter.createProtectionDomain();
         this.ownDomain = shared != null ? null : domain;
         this.largeMemory = new LargeMemory(domain);
-        this.inlineBuffers = new FrameBuffers(domain, INLINE_BYTES, FRAMES_AT_ONCE);
+        this.inlineBuffers = new FrameBuffers(domain, PostScratch.BYTES, FRAMES_AT_ONCE);
         CompletionChannel made = null;
         try {
             made = adapter.createCompletionChannel();
@@ -620,9 +617,23 @@ public final class Poller implements Pollers {
         }
     }
 
-    /** A few bytes for each channel, in which it composes what is sent inline. */
-    FrameBuffers inlineBuffers() {
-        return inlineBuffers;
+    /** What a channel needs during a post; to be given back. */
+    PostScratch takeScratch(int buffers) {
+        if (!confined) {
+            return new PostScratch(inlineBuffers, buffers);
+        }
+        PostScratch shared = scratch;
+        if (shared == null) { // all channels of a device have as many buffers
+            shared = new PostScratch(inlineBuffers, buffers);
+            scratch = shared;
+        }
+        return shared;
+    }
+
+    void giveBack(PostScratch unused) {
+        if (!confined) {
+            unused.free();
+        }
     }
 
     /** Registered memory for large messages. */

@@ -18,6 +18,10 @@ import java.util.Arrays;
 final class PollerQueues implements AutoCloseable {
     private static final int DEPTH = 4096; // at least
 
+    // Completions that are not polled by the poller: those that come while it closes a connection,
+    // and whose connections have not ended.
+    private static final int KEPT = 256;
+
     private final Adapter adapter;
     private final CompletionChannel events;
     private final boolean confined;
@@ -42,7 +46,9 @@ final class PollerQueues implements AutoCloseable {
             }
         }
         CompletionQueueOptions options =
-                CompletionQueueOptions.depth(depthOfNext(completions)).channel(events);
+                CompletionQueueOptions.depth(depthOfNext(completions))
+                        .keeping(KEPT)
+                        .channel(events);
         PollerQueue made =
                 new PollerQueue(
                         adapter.createCompletionQueue(confined ? options.confined() : options));

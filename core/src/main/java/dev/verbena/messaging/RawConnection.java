@@ -84,8 +84,10 @@ public final class RawConnection extends PolledConnection<RawCallback> {
                 shared,
                 receiveBytes,
                 limits.initiatorDepth(),
-                limits.initiatorDepth(),
-                timeout == null ? 0 : PollerClock.ticks(timeout));
+                new RequestRing<>(
+                        limits.initiatorDepth(),
+                        timeout == null ? 0 : PollerClock.ticks(timeout),
+                        0));
         try {
             start();
         } catch (Throwable t) {

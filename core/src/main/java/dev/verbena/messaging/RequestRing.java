@@ -4,7 +4,10 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * The requests of a connection that have not ended. They end in the order in which they were
- * posted, so their slots are a ring. Guarded by the lock of the connection.
+ * posted, so their slots are a ring: a slot is the number of the request, counted around, and what
+ * is known of it lies side by side. The ring begins with a few slots and doubles when more requests
+ * are outstanding at once, so that of ten thousand connections each takes what it uses. Guarded by
+ * the lock of the connection.
  *
  * <p>Each request gets its deadline at the first tick after its post: a post reads no clock, and a
  * poller that was not polled for a long time does not consider a request late.
@@ -12,28 +15,68 @@ import org.jspecify.annotations.Nullable;
  * @param <C> the type of their callbacks
  */
 final class RequestRing<C> {
-    private final @Nullable Object[] callbacks;
-    private final @Nullable Object[] attachments;
+    private static final int FIRST = 4; // slots of a new ring
+    private static final int REFERENCES = 2; // of each slot: its callback and its attachment
+
+    private final int most;
     private final int timeout; // in ticks; 0 for none
-    private final int[] expires; // the last tick in time
+    private final int stride; // numbers of each slot: the last tick in time, and the user's notes
+    private @Nullable Object[] references = new Object[REFERENCES * FIRST];
+    private int[] numbers;
+    private int slots = FIRST; // a power of two
     private int next;
     private int outstanding;
     private int unmarked; // of those: posted since the last tick
 
-    RequestRing(int most, int timeoutTicks) {
-        this.callbacks = new Object[most];
-        this.attachments = new Object[most];
-        this.expires = new int[most];
+    /**
+     * Creates an empty ring.
+     *
+     * @param most how many requests may be outstanding
+     * @param timeoutTicks the deadline of each; 0 for none
+     * @param notes how many numbers its user notes for each request
+     */
+    RequestRing(int most, int timeoutTicks, int notes) {
+        this.most = most;
         this.timeout = timeoutTicks;
+        this.stride = 1 + notes;
+        this.numbers = new int[stride * FIRST];
     }
 
     boolean isFull() {
-        return outstanding == callbacks.length;
+        return outstanding == most;
     }
 
-    /** The slot of the next request. */
+    /** The slot of the next request. May allocate: to be called before the post. */
     int next() {
+        if (outstanding == slots && slots < most) {
+            grow();
+        }
         return next;
+    }
+
+    /** Moves each request to the place that its number has in a ring of twice as many slots. */
+    private void grow() {
+        Object[] moreReferences = new Object[2 * references.length];
+        int[] moreNumbers = new int[2 * numbers.length];
+        int more = 2 * slots;
+        for (int i = 1; i <= outstanding; i++) {
+            int slot = before(i);
+            int to = slot & more - 1;
+            System.arraycopy(
+                    references, callbackAt(slot), moreReferences, REFERENCES * to, REFERENCES);
+            System.arraycopy(numbers, numbersAt(slot), moreNumbers, stride * to, stride);
+        }
+        references = moreReferences;
+        numbers = moreNumbers;
+        slots = more;
+    }
+
+    private int callbackAt(int slot) {
+        return REFERENCES * (slot & slots - 1);
+    }
+
+    private int numbersAt(int slot) {
+        return stride * (slot & slots - 1);
     }
 
     /**
@@ -42,13 +85,14 @@ final class RequestRing<C> {
      */
     @SuppressWarnings("ReferenceEquality") // it is about the references
     void posted(@Nullable C callback, @Nullable Object attachment) {
-        if (callbacks[next] != callback) {
-            callbacks[next] = callback;
+        int at = callbackAt(next);
+        if (references[at] != callback) {
+            references[at] = callback;
         }
-        if (attachments[next] != attachment) {
-            attachments[next] = attachment;
+        if (references[at + 1] != attachment) {
+            references[at + 1] = attachment;
         }
-        next = next + 1 == callbacks.length ? 0 : next + 1;
+        next = next + 1 & Integer.MAX_VALUE;
         outstanding++;
         unmarked++;
     }
@@ -59,22 +103,38 @@ final class RequestRing<C> {
     }
 
     private int before(int count) {
-        return Math.floorMod(next - count, callbacks.length);
+        return next - count & Integer.MAX_VALUE;
     }
 
     @SuppressWarnings("unchecked") // what posted() was given
     @Nullable C callback(int slot) {
-        return (C) callbacks[slot];
+        return (C) references[callbackAt(slot)];
     }
 
     @Nullable Object attachment(int slot) {
-        return attachments[slot];
+        return references[callbackAt(slot) + 1];
+    }
+
+    /** What the user of the ring has noted for a slot, or for the request that had it before. */
+    int note(int slot, int which) {
+        return numbers[numbersAt(slot) + 1 + which];
+    }
+
+    /** Notes a number for a slot, perhaps before its request is posted. */
+    void note(int slot, int which, int number) {
+        numbers[numbersAt(slot) + 1 + which] = number;
+    }
+
+    /** How many slots there are now. */
+    int slots() {
+        return slots;
     }
 
     /** The oldest request has ended. */
     void ended(int slot) {
-        if (attachments[slot] != null) {
-            attachments[slot] = null;
+        int at = callbackAt(slot) + 1;
+        if (references[at] != null) {
+            references[at] = null;
         }
         outstanding--;
         unmarked = Math.min(unmarked, outstanding);
@@ -83,8 +143,8 @@ final class RequestRing<C> {
     /** At a tick: whether the oldest request is late. */
     boolean isLate(int now) {
         for (; unmarked > 0; unmarked--) {
-            expires[before(unmarked)] = now + timeout;
+            numbers[numbersAt(before(unmarked))] = now + timeout;
         }
-        return timeout > 0 && outstanding > 0 && now - expires[before(outstanding)] > 0;
+        return timeout > 0 && outstanding > 0 && now - numbers[numbersAt(before(outstanding))] > 0;
     }
 }

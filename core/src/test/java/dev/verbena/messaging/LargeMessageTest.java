@@ -550,7 +550,7 @@ class LargeMessageTest {
         Frame.write(memory, 0, kind, new Credits(1), length, 0);
         int bytes = Frame.HEADER_BYTES;
         if (kind == Frame.OFFER) {
-            Frame.writeOffer(memory.asSlice(bytes), address, token);
+            Frame.writeOffer(memory, bytes, address, token);
             bytes += Frame.OFFER_BYTES;
         }
         BufferList list = new BufferList(1).add(two.other, 0, bytes);

@@ -10,7 +10,7 @@ import java.util.Random;
 
 /** The outstanding requests of a connection, against a queue of the JDK. */
 class RequestRingTest {
-    private record Request(int slot, String callback, Object attachment, int postedAt) {}
+    private record Request(int slot, String callback, Object attachment, int postedAt, int note) {}
 
     @Test
     void requestsEndInTheOrderInWhichTheyWerePosted() {
@@ -20,9 +20,9 @@ class RequestRingTest {
     }
 
     private static void follow(Random random, long seed) {
-        int most = 1 + random.nextInt(5);
+        int most = 1 + random.nextInt(20);
         int timeout = 1 + random.nextInt(3);
-        RequestRing<String> ring = new RequestRing<>(most, timeout);
+        RequestRing<String> ring = new RequestRing<>(most, timeout, 2);
         Deque<Request> outstanding = new ArrayDeque<>();
         int now = random.nextInt(); // ticks wrap around
         int posted = 0;
@@ -35,7 +35,13 @@ class RequestRingTest {
                     if (!ring.isFull()) {
                         // From the next tick on it has its time.
                         Request made =
-                                new Request(ring.next(), "call " + posted, posted++, now + 1);
+                                new Request(
+                                        ring.next(),
+                                        "call " + posted,
+                                        posted++,
+                                        now + 1,
+                                        random.nextInt());
+                        ring.note(made.slot, 1, made.note);
                         ring.posted(made.callback, made.attachment);
                         outstanding.add(made);
                     }
@@ -45,6 +51,7 @@ class RequestRingTest {
                         Request first = outstanding.remove();
                         assertThat(ring.callback(first.slot)).isEqualTo(first.callback);
                         assertThat(ring.attachment(first.slot)).isEqualTo(first.attachment);
+                        assertThat(ring.note(first.slot, 1)).isEqualTo(first.note);
                         ring.ended(first.slot);
                         assertThat(ring.attachment(first.slot)).isNull();
                     }
@@ -60,9 +67,25 @@ class RequestRingTest {
         }
     }
 
+    /** A program that posts one request after the other needs few slots. */
+    @Test
+    void growsByWhatIsOutstandingAtOnce() {
+        RequestRing<String> ring = new RequestRing<>(20, 0, 1);
+        for (int i = 0; i < 100; i++) {
+            ring.posted("one", ring.next());
+            ring.ended(ring.oldest());
+        }
+        assertThat(ring.slots()).isEqualTo(4);
+        while (!ring.isFull()) {
+            ring.posted("many", ring.next());
+        }
+        assertThat(ring.next()).as("allocates nothing for it").isEqualTo(120);
+        assertThat(ring.slots()).isEqualTo(32);
+    }
+
     @Test
     void withoutATimeoutNothingIsLate() {
-        RequestRing<String> ring = new RequestRing<>(1, 0);
+        RequestRing<String> ring = new RequestRing<>(1, 0, 0);
         ring.posted(null, null);
         assertThat(ring.isLate(1)).isFalse();
         assertThat(ring.isLate(1_000_000)).isFalse();

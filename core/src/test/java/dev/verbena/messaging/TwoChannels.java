@@ -28,6 +28,7 @@ import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 
@@ -61,7 +62,7 @@ final class TwoChannels implements AutoCloseable {
 
     /** Fields that differ from run to run, and decide nothing. */
     private static final Set<String> LEFT_OUT =
-            Set.of("lastHeard", "askedAt", "expires", "use", "token", "inlineBuffer", "inlineAt");
+            Set.of("lastHeard", "askedAt", "expires", "use", "token");
 
     private static final Map<Class<?>, List<Field>> FIELDS = new HashMap<>();
 
@@ -508,7 +509,7 @@ final class TwoChannels implements AutoCloseable {
                     control
                             ? 0
                             : (int) get(to.channel.inbox, "unreleased")
-                                    + (int) get(to.channel.inbox, "large");
+                                    + largeArrivals(to.channel).map(LargeArrivals::held).orElse(0);
             int window = control ? Credits.RESERVE : scope.options.values.receives;
             if (sent != waiting + arrived + unreleased + returned
                     || granted > returned
@@ -623,8 +624,14 @@ final class TwoChannels implements AutoCloseable {
             fields(state, get(channel.credits, "messages"));
             fields(state, get(channel.credits, "controls"));
             fields(state, channel.outbox.large);
+            largeArrivals(channel).ifPresent(large -> fields(state, large));
             fields(state, get(get(channel, "frames"), "notes"));
         }
+    }
+
+    /** What the peer has announced; there from the first announcement on. */
+    private static Optional<LargeArrivals> largeArrivals(MessageChannel channel) {
+        return Optional.ofNullable((LargeArrivals) get(channel.inbox, "large"));
     }
 
     /** A request, without tokens and addresses. */

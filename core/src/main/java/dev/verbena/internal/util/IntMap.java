@@ -12,16 +12,22 @@ import java.util.concurrent.ThreadLocalRandom;
  * @param <V> of the values
  */
 public final class IntMap<V> {
+    // Of all empty maps; never written.
+    private static final int[] NO_KEYS = new int[2];
+    private static final @Nullable Object[] NO_VALUES = new Object[2];
+
     private final long multiplier = ThreadLocalRandom.current().nextLong() | 1;
     private int[] keys;
     private @Nullable Object[] values; // null where there is none
     private int size;
 
-    /** Creates a map that grows when it has more than this many keys. */
+    /**
+     * Creates a map that grows when it has more than this many keys; of 0, it has no arrays yet.
+     */
     public IntMap(int expected) {
-        int length = Integer.highestOneBit(Math.max(1, expected)) << 2; // at most half full
-        keys = new int[length];
-        values = new Object[length];
+        int length = Integer.highestOneBit(expected) << 2; // at most half full
+        keys = expected == 0 ? NO_KEYS : new int[length];
+        values = expected == 0 ? NO_VALUES : new Object[length];
     }
 
     /** The value of a key. */
@@ -43,8 +49,9 @@ public final class IntMap<V> {
     }
 
     /** Makes room for this many keys, which is the only step that allocates memory. */
+    @SuppressWarnings("ReferenceEquality") // it is about that array
     public void ensureCapacity(int count) {
-        while (count * 2 > keys.length) {
+        while (count * 2 > keys.length || (count > 0 && keys == NO_KEYS)) {
             grow();
         }
     }

@@ -1,0 +1,114 @@
+package dev.verbena.messaging;
+
+import dev.verbena.VerbenaException;
+
+import org.jspecify.annotations.Nullable;
+
+import java.util.ArrayDeque;
+import java.util.Deque;
+
+/**
+ * The large messages that the peer of a {@link MessageChannel} has announced: each is offered
+ * memory, in the order of the announcements and as far as the limits allow, and written there. Made
+ * for the first of them. Guarded by the lock of the channel.
+ */
+final class LargeArrivals {
+    private final MessageChannel channel;
+    private final Outbox outbox;
+    private final Deque<Message> coming = new ArrayDeque<>(1); // those that are not written
+    private final Deque<Message> announced = new ArrayDeque<>(1); // of those: without an offer
+    private final Deque<Message> spare = new ArrayDeque<>(1); // objects for others
+    private int held; // that were announced, and not released
+    private long bytes; // of those that have memory
+
+    LargeArrivals(MessageChannel channel, Outbox outbox) {
+        this.channel = channel;
+        this.outbox = outbox;
+    }
+
+    /** How many were announced, and not released. */
+    int held() {
+        return held;
+    }
+
+    /** The peer has announced one. */
+    void announced(int length) {
+        Message message = spare.poll();
+        if (message == null) {
+            message = new Message();
+        }
+        message.announced(length);
+        held++;
+        coming.add(message);
+        announced.add(message);
+    }
+
+    /** The message that is to be written first; null if there is none. */
+    @Nullable Message next() {
+        return coming.peek();
+    }
+
+    /** The first message was written. */
+    Message written() {
+        Message message = coming.element();
+        message.written(channel); // first: it may need memory
+        coming.remove();
+        return message;
+    }
+
+    /** Offers memory to those that wait for it, as far as the limits allow. */
+    void offerMemory() {
+        Message next = announced.peek();
+        while (next != null && channel.sendsFrames() && takesMemory(next) && offers(next)) {
+            announced.remove();
+            next = announced.peek();
+        }
+    }
+
+    private boolean takesMemory(Message message) {
+        int length = message.length();
+        if (message.block == null && bytes + length <= channel.options.largeMemory()) {
+            try {
+                message.block = channel.poller.largeMemory().take(length, channel);
+                bytes += message.block == null ? 0 : length;
+            } catch (VerbenaException e) {
+                channel.fail(
+                        e.status(),
+                        "there is no registered memory for a message of %,d bytes of the peer's"
+                                .formatted(length),
+                        e);
+            }
+        }
+        return message.block != null;
+    }
+
+    private boolean offers(Message message) {
+        return message.block != null
+                && outbox.offer(message, message.block.region, message.length());
+    }
+
+    /** A message is released: another one may use its object. */
+    void released(LargeMemory.Block block, Message next) {
+        free(block);
+        spare.push(next);
+    }
+
+    /** The memory of a message is not needed any more. */
+    void free(LargeMemory.Block block) {
+        bytes -= block.bytes;
+        held--;
+        channel.poller.largeMemory().giveBack(block);
+    }
+
+    /** Once the queue pair is destroyed: frees the memory of messages that were not written. */
+    void freeComing() {
+        Message message = coming.poll();
+        while (message != null) {
+            if (message.block != null) {
+                free(message.block);
+            }
+            message = coming.poll();
+        }
+        announced.clear();
+    }
+}
