@@ -42,7 +42,7 @@ final class AcceptAttempt {
         this.options = options;
         this.handler = handler;
         this.listener = listener;
-        poller.accepting.incrementAndGet();
+        poller.connections().accepting.incrementAndGet();
     }
 
     /** From any thread. If it throws, the request is not answered. */
@@ -50,7 +50,7 @@ final class AcceptAttempt {
         try {
             poller.execute(this::accept);
         } catch (Throwable t) {
-            poller.accepting.decrementAndGet();
+            poller.connections().accepting.decrementAndGet();
             throw t;
         }
     }
@@ -64,7 +64,9 @@ final class AcceptAttempt {
                 peer = Handshake.read(connector.connectionData().privateData());
                 made = new MessageChannel(poller, options, handler);
             } finally {
-                poller.accepting.decrementAndGet(); // from now on, the channel itself counts
+                poller.connections()
+                        .accepting
+                        .decrementAndGet(); // from now on, the channel itself counts
             }
             channel = made;
             listener.made(made);

@@ -4,6 +4,7 @@ import dev.verbena.Access;
 import dev.verbena.MemoryRegion;
 import dev.verbena.ProtectionDomain;
 import dev.verbena.VerbenaException;
+import dev.verbena.internal.util.Closing;
 
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -89,12 +90,12 @@ final class FrameBuffers implements AutoCloseable {
             regions = first; // from here on, nothing needs memory
             free = numbers;
             freeCount = slab;
-            unused.forEach(one -> Poller.closeQuietly(this, one));
+            unused.forEach(one -> Closing.quietly(this, one));
         }
     }
 
     @Override
     public synchronized void close() {
-        regions.forEach(one -> Poller.closeQuietly(this, one));
+        regions.forEach(one -> Closing.quietly(this, one));
     }
 }

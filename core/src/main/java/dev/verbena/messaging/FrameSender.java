@@ -57,7 +57,7 @@ final class FrameSender {
         this.buffers = buffers;
         this.inline = inline;
         this.requests = channel.requests;
-        this.scratch = channel.poller.takeScratch(list);
+        this.scratch = channel.poller.memory().takeScratch(list);
     }
 
     Notes notes() {
@@ -199,7 +199,7 @@ final class FrameSender {
         }
         if (!freed) {
             freed = true;
-            channel.poller.giveBack(scratch);
+            channel.poller.memory().giveBack(scratch);
         }
     }
 }

@@ -69,7 +69,7 @@ final class LargeArrivals {
         int length = message.length();
         if (message.block == null && bytes + length <= channel.options.largeMemory()) {
             try {
-                message.block = channel.poller.largeMemory().take(length, channel);
+                message.block = channel.poller.memory().large().take(length, channel);
                 bytes += message.block == null ? 0 : length;
             } catch (VerbenaException e) {
                 channel.fail(
@@ -97,7 +97,7 @@ final class LargeArrivals {
     void free(LargeMemory.Block block) {
         bytes -= block.bytes;
         held--;
-        channel.poller.largeMemory().giveBack(block);
+        channel.poller.memory().large().giveBack(block);
     }
 
     /** Once the queue pair is destroyed: frees the memory of messages that were not written. */

@@ -4,6 +4,7 @@ import dev.verbena.Access;
 import dev.verbena.MemoryRegion;
 import dev.verbena.ProtectionDomain;
 import dev.verbena.VerbenaException;
+import dev.verbena.internal.util.Closing;
 
 import org.jspecify.annotations.Nullable;
 
@@ -156,7 +157,7 @@ final class LargeMemory implements AutoCloseable {
         tick = now;
         for (ArrayDeque<Block> kept : free) {
             while (kept != null && !kept.isEmpty() && now - kept.getLast().givenBack > KEPT_TICKS) {
-                Poller.closeQuietly(this, kept.removeLast().region);
+                Closing.quietly(this, kept.removeLast().region);
             }
         }
     }
@@ -167,7 +168,7 @@ final class LargeMemory implements AutoCloseable {
         closed = true;
         for (ArrayDeque<Block> kept : free) {
             while (kept != null && !kept.isEmpty()) {
-                Poller.closeQuietly(this, kept.pop().region);
+                Closing.quietly(this, kept.pop().region);
             }
         }
     }

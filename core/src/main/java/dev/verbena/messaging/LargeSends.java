@@ -47,7 +47,7 @@ final class LargeSends {
 
     LargeSends(MessageChannel channel, int most, int buffers) {
         this.channel = channel;
-        this.memory = channel.poller.largeMemory();
+        this.memory = channel.poller.memory().large();
         this.buffers = buffers;
         this.most = most;
     }

@@ -70,7 +70,6 @@ public final class MessageChannel extends PolledConnection<SendCallback> {
     private final RoomWait roomWait;
     private final PeerMemory peerMemory;
     private final @Nullable CallTable calls; // null unless its handler is a Calls
-    private final int keepAliveTicks;
     private int maxMessage; // that the peer takes, too
     private boolean awaitsDestroy; // of its queue pair; of the polling thread
     final boolean offersMemory; // for large messages
@@ -98,16 +97,15 @@ public final class MessageChannel extends PolledConnection<SendCallback> {
                 QueuePairLimits.depths(options.sendDepth(), options.receiveDepth())
                         .withBuffers(list, 1)
                         .withInlineBytes(inline),
-                poller.receives(stride, options.receiveDepth()),
+                poller.memory().receives(stride, options.receiveDepth()),
                 stride,
                 options.completions(),
                 Outbox.ring(options));
         FrameSender made = null;
         try {
             this.maxMessage = options.values.maxMessage;
-            this.keepAliveTicks = PollerClock.ticks(options.values.keepAlive);
             this.credits = new Credits(options.values.receives);
-            poller.largeMemory().raiseLimit(options.largeMemory());
+            poller.memory().large().raiseLimit(options.largeMemory());
             this.exposures =
                     new Exposures(
                             this,
@@ -119,7 +117,7 @@ public final class MessageChannel extends PolledConnection<SendCallback> {
                             this,
                             credits,
                             new Notes(2 * options.values.exposures, 0),
-                            poller.frameBuffers(stride),
+                            poller.memory().frames(stride),
                             inline,
                             list);
             this.frames = made;
@@ -489,7 +487,10 @@ public final class MessageChannel extends PolledConnection<SendCallback> {
      *     block. A send may be refused again all the same
      */
     public void onRoom(Runnable callback) {
-        outbox.onRoom(new Tasks.Task(Arguments.notNull(callback, "callback"), false));
+        Tasks.Task task = new Tasks.Task(Arguments.notNull(callback, "callback"), false);
+        try (var _ = lock.hold()) {
+            outbox.waiting.onRoom(task);
+        }
     }
 
     // ---- the memory of this side
@@ -709,7 +710,7 @@ public final class MessageChannel extends PolledConnection<SendCallback> {
             return "the peer has not answered within %s whether it is there: its process hangs, or its poller is not polled"
                     .formatted(Text.time(options.values.timeout));
         }
-        outbox.askIfIdle(now, keepAliveTicks);
+        outbox.askIfIdle(now);
         return null;
     }
 

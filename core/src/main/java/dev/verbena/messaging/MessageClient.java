@@ -137,7 +137,7 @@ public final class MessageClient implements AutoCloseable {
 
     /** Makes the first attempt. From any thread. */
     void begin() {
-        poller.add(this);
+        poller.connections().add(this);
         poller.execute(this::connect);
     }
 
@@ -410,7 +410,7 @@ public final class MessageClient implements AutoCloseable {
 
     /** Nothing of it is left. */
     private void finish() {
-        poller.remove(this);
+        poller.connections().remove(this);
         MessagingException why = Objects.requireNonNull(closeReason());
         closed.complete(why.status());
     }

@@ -13,10 +13,6 @@ import dev.verbena.VerbenaException;
 import org.jspecify.annotations.Nullable;
 
 import java.lang.foreign.MemorySegment;
-import java.lang.foreign.ValueLayout;
-import java.util.ArrayDeque;
-import java.util.Deque;
-import java.util.Locale;
 import java.util.concurrent.CompletableFuture;
 
 /**
@@ -33,47 +29,9 @@ final class Outbox {
     private static final int NOTES = 3;
 
     private static final RequestKind[] KINDS = RequestKind.values();
-    private static final int MOST_FUTURES = 1024;
     private static final int PART_BYTES = 1 << 20; // of a large message, in one request
     private static final MemorySegment NOTHING = FrameSender.NOTHING;
     private static final OpFlags WITH_NEXT = OpFlags.SILENT_SUCCESS.and(OpFlags.DEFER);
-
-    /**
-     * A request that waits for room.
-     *
-     * @param data the message, empty if there is none
-     * @param local what is written, or where a read goes; or the message, without remote memory
-     * @param remote the peer's memory
-     * @param future to be completed
-     * @param whenPosted whether that is when it was posted, not when it has ended
-     */
-    record Pending(
-            RequestKind kind,
-            MemorySegment data,
-            @Nullable BufferList local,
-            @Nullable RemoteMemory remote,
-            CompletableFuture<Void> future,
-            boolean whenPosted) {
-        /** How long the message is. */
-        long bytes() {
-            return kind == RequestKind.SEND && local != null ? local.bytes() : data.byteSize();
-        }
-
-        /**
-         * The polling thread copies the data when there is room, and may read no other's memory.
-         */
-        Pending readableBy(Poller poller) {
-            return data.isAccessibleBy(poller.thread)
-                    ? this
-                    : new Pending(
-                            kind,
-                            MemorySegment.ofArray(data.toArray(ValueLayout.JAVA_BYTE)),
-                            local,
-                            remote,
-                            future,
-                            whenPosted);
-        }
-    }
 
     private final MessageChannel channel;
     private final Poller poller;
@@ -85,24 +43,16 @@ final class Outbox {
     private final int most; // requests of the user
     private final int mostBuffers; // of a message
     private final int partBytes;
-    private final int timeoutTicks;
     final LargeSends large;
-    private final Deque<Pending> pending = new ArrayDeque<>(1);
+    final WaitingRequests waiting; // for room
+    private final KeepAlive keepAlive;
 
     private PeerTokens usable = new PeerTokens(0);
     private int eagerLimit; // longer messages are large
     private int outstanding; // requests of the user, and parts of large messages
     private int controlsOutstanding;
     private boolean established;
-    private boolean heard; // since the last tick
-    private int lastHeard; // the tick
-    private boolean asked; // whether the peer is there, and it has not answered
-    private int askedAt; // the tick
-    private int futuresPending;
     private int readsOutstanding;
-    private long refusedBytes = -1; // how long a message was that found no room; -1 for none
-    private boolean refusedCopied; // whether it would have been copied
-    private Tasks.@Nullable Task whenRoom; // there is room again
 
     /**
      * Creates an outbox for a channel that already has its queue pair.
@@ -126,7 +76,11 @@ final class Outbox {
         this.frames = frames;
         this.mostBuffers = mostBuffers;
         this.eagerLimit = eagerLimit; // until the peer is known
-        this.timeoutTicks = PollerClock.ticks(channel.options.values.timeout);
+        this.waiting = new WaitingRequests(poller);
+        this.keepAlive =
+                new KeepAlive(
+                        PollerClock.ticks(channel.options.values.keepAlive),
+                        PollerClock.ticks(channel.options.values.timeout));
         this.most = channel.options.values.outstanding;
         this.partBytes = (int) Math.min(PART_BYTES, poller.adapter().info().maxTransferBytes());
         this.large = new LargeSends(channel, most, mostBuffers);
@@ -220,7 +174,7 @@ final class Outbox {
             if (!channel.takesRequests()) {
                 return PostResult.NOT_CONNECTED;
             }
-            if (pending.isEmpty() && hasRoom(kind, bytes, local == null)) {
+            if (waiting.isEmpty() && hasRoom(kind, bytes, local == null)) {
                 return post(
                         kind,
                         data,
@@ -233,8 +187,7 @@ final class Outbox {
                         attachment);
             }
             channel.counts.foundNoRoom();
-            refusedBytes = bytes;
-            refusedCopied = local == null;
+            waiting.refused(bytes, local == null);
             return PostResult.FULL;
         }
     }
@@ -249,49 +202,35 @@ final class Outbox {
     }
 
     /** Has a request wait for room; false when too many futures do already. */
-    boolean enqueue(Pending waiting) {
-        Pending kept = waiting.readableBy(poller); // first: it may throw
-        if (!waiting.whenPosted()) {
-            if (futuresPending == MOST_FUTURES) {
-                return false;
-            }
-            futuresPending++;
+    boolean enqueue(WaitingRequests.Request request) {
+        if (!waiting.add(request)) {
+            return false;
         }
         channel.counts.waiting();
-        pending.add(kept);
         roomChanged();
         return true;
     }
 
     /** Takes a waiting request back; false when it was posted meanwhile. */
-    @SuppressWarnings("ReferenceEquality") // a request is known by its future
-    boolean withdraw(CompletableFuture<Void> waiting) {
-        return pending.removeIf(one -> one.future() == waiting);
-    }
-
-    /** Runs a task when there is room again for a message that was refused. */
-    void onRoom(Tasks.Task task) {
-        try (var _ = channel.lock.hold()) {
-            whenRoom = task;
-        }
+    boolean withdraw(CompletableFuture<Void> future) {
+        boolean withdrawn = waiting.withdraw(future);
+        roomChanged(); // those behind it may need none
+        return withdrawn;
     }
 
     /** There may be room: for those that wait. */
     void roomChanged() {
         writeOffered();
         postPending();
-        if (refusedBytes >= 0
-                && whenRoom != null
-                && pending.isEmpty()
-                && hasRoom(RequestKind.SEND, refusedBytes, refusedCopied)) {
-            refusedBytes = -1;
-            poller.execute(whenRoom);
+        if (waiting.anyRefused()
+                && hasRoom(RequestKind.SEND, waiting.refusedBytes(), waiting.refusedCopied())) {
+            waiting.notifyOfRoom();
         }
     }
 
     private void postPending() {
-        while (!pending.isEmpty() && channel.takesRequests()) {
-            Pending first = pending.element();
+        WaitingRequests.Request first = waiting.first();
+        while (first != null && channel.takesRequests()) {
             if (!hasRoom(first.kind(), first.bytes(), first.local() == null)) {
                 return;
             }
@@ -312,7 +251,8 @@ final class Outbox {
             } catch (IllegalStateException | VerbenaException e) {
                 // The arena of its data was closed meanwhile, or there is no memory for a copy.
                 poller.execute(() -> future.completeExceptionally(e)); // first: it may throw
-                forget(first);
+                waiting.removeFirst();
+                first = waiting.first();
                 continue;
             }
             if (!channel.isOpen()) {
@@ -324,7 +264,8 @@ final class Outbox {
             } else if (first.whenPosted()) {
                 future.complete(null); // nothing depends on it but a waiting thread
             }
-            forget(first);
+            waiting.removeFirst();
+            first = waiting.first();
         }
     }
 
@@ -340,13 +281,6 @@ final class Outbox {
                         : result.reason();
         return new MessagingException(
                 status, "%s refused a request: %s. %s".formatted(channel, why, status));
-    }
-
-    private void forget(Pending first) {
-        pending.remove();
-        if (!first.whenPosted()) {
-            futuresPending--;
-        }
     }
 
     private PostResult post(
@@ -457,7 +391,7 @@ final class Outbox {
             result = frames.post(slot, Frame.LARGE, length, NOTHING, 0, null, 0, false, false);
         } finally {
             if (copy != null && result != PostResult.ACCEPTED) {
-                poller.largeMemory().giveBack(copy);
+                poller.memory().large().giveBack(copy);
             }
         }
         if (result.isAccepted()) {
@@ -617,8 +551,7 @@ final class Outbox {
 
     /** A frame has come. */
     void heard(boolean keepAlive) {
-        heard = true;
-        asked = false;
+        this.keepAlive.heard();
         if (keepAlive) {
             frames.dueAnswer();
         }
@@ -630,7 +563,7 @@ final class Outbox {
      */
     void established() {
         established = true;
-        heard = true;
+        keepAlive.heard();
         exposures.serve();
         roomChanged();
         reportIfDue();
@@ -640,23 +573,17 @@ final class Outbox {
         return established;
     }
 
-    /** Asks the peer whether it is there, if nothing came for so many ticks. */
-    void askIfIdle(int now, int ticks) {
-        if (heard) {
-            heard = false;
-            lastHeard = now;
-        }
-        if (!asked && now - lastHeard >= ticks) {
-            asked = true;
-            askedAt = now;
+    /** At a tick: asks the peer whether it is there, if nothing came for so long. */
+    void askIfIdle(int now) {
+        if (keepAlive.asks(now)) {
             // Without room for it, the peer has earlier control frames to report.
             boolean ignored = control(Frame.KEEP_ALIVE);
         }
     }
 
-    /** Whether the peer was asked and has not answered in time. */
+    /** At a tick: whether the peer was asked and has not answered in time. */
     boolean isSilent(int now) {
-        return asked && now - askedAt > timeoutTicks;
+        return keepAlive.isSilent(now);
     }
 
     // ---- deadlines, and the end
@@ -666,25 +593,6 @@ final class Outbox {
         if (!requests.isLate(now)) {
             return null;
         }
-        RequestKind kind = kind(requests.oldest());
-        return switch (kind) {
-            case WRITE, READ ->
-                    "a %s did not complete".formatted(kind.name().toLowerCase(Locale.ROOT));
-            case INVALIDATE -> "the invalidation of an exposure's token did not complete";
-            default -> "a message was not acknowledged";
-        };
-    }
-
-    /** The oldest request that waits for room; null when there is none. */
-    @Nullable Pending oldestPending() {
-        return pending.peek();
-    }
-
-    /** After the end: a request that waited for room got the reason, unless it was withdrawn. */
-    @SuppressWarnings("ReferenceEquality") // a request is known by its object
-    void cancelled(Pending waited) {
-        if (pending.peek() == waited) {
-            pending.remove();
-        }
+        return kind(requests.oldest()).lateness();
     }
 }

@@ -11,6 +11,7 @@ import dev.verbena.QueuePair;
 import dev.verbena.QueuePairLimits;
 import dev.verbena.Status;
 import dev.verbena.VerbenaException;
+import dev.verbena.internal.util.Closing;
 import dev.verbena.internal.util.Log;
 
 import org.jspecify.annotations.Nullable;
@@ -115,7 +116,7 @@ abstract sealed class PolledConnection<C> implements AutoCloseable
     /** The last step of a constructor: from now on the poller calls it. */
     final void start() {
         pair.attach(this);
-        poller.add(this);
+        poller.connections().add(this);
         if (queue.broken() || receives.queue().broken()) { // before the poller knew of this one
             fail(Status.INTERNAL_ERROR, "its completion queue is broken", null);
         }
@@ -437,7 +438,7 @@ abstract sealed class PolledConnection<C> implements AutoCloseable
         }
         partsEnded = partsEnded || ended(why);
         if (partsEnded) {
-            poller.remove(this); // may throw
+            poller.connections().remove(this); // may throw
             tornDown = true; // last: what follows needs no memory
             poller.release(queue, completions);
             closed.complete(why.status());
@@ -537,7 +538,7 @@ abstract sealed class PolledConnection<C> implements AutoCloseable
 
     /** Closes a part of it. What fails is logged, and the rest goes on. */
     final void closeQuietly(@Nullable AutoCloseable part) {
-        Poller.closeQuietly(this, part);
+        Closing.quietly(this, part);
     }
 
     /** Whether it has ended, and nothing of it is left. */

@@ -9,7 +9,6 @@ import dev.verbena.ProtectionDomain;
 import dev.verbena.Status;
 import dev.verbena.VerbenaException;
 import dev.verbena.internal.util.Arguments;
-import dev.verbena.internal.util.Log;
 import dev.verbena.internal.util.Text;
 import dev.verbena.internal.util.Uncaught;
 
@@ -18,16 +17,12 @@ import org.jspecify.annotations.Nullable;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
-import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.locks.LockSupport;
-import java.util.function.Consumer;
 import java.util.function.LongSupplier;
-import java.util.function.Predicate;
 
 /**
  * One thread that polls for many {@link MessageChannel}s: it takes completions, and calls the
@@ -50,8 +45,6 @@ public final class Poller implements Pollers {
     private static final long SLOW_NANOSECONDS = SLOW.toNanos();
     private static final Duration SHORT = Duration.ofMillis(10);
 
-    private static final int FRAMES_AT_ONCE = 16; // registered
-    private static final int FRAME_BYTES_AT_ONCE = 1 << 20; // or less, if one has less
     private static final Duration CLOSE_WITHIN = Duration.ofSeconds(10);
 
     private final Adapter adapter;
@@ -64,14 +57,8 @@ public final class Poller implements Pollers {
     private final Tasks tasks = new Tasks(Poller::report);
     private final Tasks.Task wakeUp = new Tasks.Task(() -> {}, false);
     private final PollerQueues queues;
-    private final List<PolledConnection<?>> channels = new CopyOnWriteArrayList<>();
-    private final LargeMemory largeMemory;
-    private final List<RawReceives> receives = new CopyOnWriteArrayList<>(); // of channels
-    private final List<FrameBuffers> frameBuffers = new CopyOnWriteArrayList<>();
-    private final FrameBuffers inlineBuffers;
-    private @Nullable PostScratch scratch; // of all channels, if it is confined
-    private final List<MessageClient> clients = new CopyOnWriteArrayList<>();
-    final AtomicInteger accepting = new AtomicInteger(); // peers whose channels are not made yet
+    private final PollerConnections connections = new PollerConnections();
+    private final PollerMemory memory;
 
     private volatile boolean sleeping;
     private volatile boolean closing;
@@ -81,12 +68,6 @@ public final class Poller implements Pollers {
     final PollerClock clock;
 
     // Of the polling thread.
-    private final Consumer<PolledConnection<?>> tickEach =
-            channel -> channel.tickSafely(tick()); // no iterator
-    private final Consumer<RawReceives> tickReceives = RawReceives::tick;
-    private final Consumer<FrameBuffers> tickFrames = FrameBuffers::tick;
-    private final Consumer<MessageClient> tickClient = this::tick;
-    private long tickedAt;
     private boolean dispatching;
     private boolean ranTasks; // in the last round
     private boolean failedToPoll; // in the last round
@@ -107,8 +88,7 @@ public final class Poller implements Pollers {
         this.confined = owner != null;
         this.domain = shared != null ? shared : adapter.createProtectionDomain();
         this.ownDomain = shared != null ? null : domain;
-        this.largeMemory = new LargeMemory(domain);
-        this.inlineBuffers = new FrameBuffers(domain, PostScratch.BYTES, FRAMES_AT_ONCE);
+        this.memory = new PollerMemory(this, domain, confined);
         CompletionChannel made = null;
         try {
             made = adapter.createCompletionChannel();
@@ -367,8 +347,8 @@ public final class Poller implements Pollers {
             return count;
         } catch (VerbenaException e) {
             queue.broke();
-            fail(
-                    channel -> channel.reportsTo(queue),
+            connections.fail(
+                    connection -> connection.reportsTo(queue),
                     e.status(),
                     "its completion queue is broken",
                     e);
@@ -392,23 +372,6 @@ public final class Poller implements Pollers {
         return total;
     }
 
-    /** Ends all channels that take their receives from a pool. From any thread. */
-    void failAllWith(RawReceives receives, Status status, String why) {
-        fail(channel -> channel.receives == receives, status, why, null);
-    }
-
-    private void fail(
-            Predicate<PolledConnection<?>> which,
-            Status status,
-            String why,
-            @Nullable Throwable cause) {
-        for (PolledConnection<?> channel : channels) {
-            if (which.test(channel)) {
-                channel.fail(status, why, cause);
-            }
-        }
-    }
-
     private static void report(Throwable t) {
         Uncaught.report("A task of a poller failed. The poller goes on", t);
     }
@@ -430,22 +393,10 @@ public final class Poller implements Pollers {
             }
         }
         clock.tick(now);
-        tickedAt = now;
-        largeMemory.tick(clock.tick());
-        receives.forEach(tickReceives);
-        frameBuffers.forEach(tickFrames);
+        memory.tick(clock.tick());
         tasks.runAgain();
-        channels.forEach(tickEach);
-        clients.forEach(tickClient);
+        connections.tick(clock.tick(), now);
         return count;
-    }
-
-    private void tick(MessageClient client) {
-        try {
-            client.tick(tickedAt);
-        } catch (Throwable t) { // the next tick tries again
-            report(t);
-        }
     }
 
     /** The number of the current tick. */
@@ -493,31 +444,16 @@ public final class Poller implements Pollers {
         return adapter;
     }
 
-    /**
-     * Itself.
-     *
-     * @return this poller
-     */
     @Override
     @CheckReturnValue
     public Poller next() {
         return this;
     }
 
-    /**
-     * Itself.
-     *
-     * @return a list of this poller
-     */
     @Override
     @CheckReturnValue
     public List<Poller> all() {
         return List.of(this);
-    }
-
-    /** How many channels it has, or will have soon. */
-    int load() {
-        return channels.size() + clients.size() + accepting.get();
     }
 
     /**
@@ -561,84 +497,14 @@ public final class Poller implements Pollers {
         return closing;
     }
 
-    void add(PolledConnection<?> channel) {
-        channels.add(channel);
-        if (closing) { // it may have been too late for the close to see it
-            channel.fail(Status.CANCELLED, "its poller was closed", null);
-        }
+    /** Its connections and clients. */
+    PollerConnections connections() {
+        return connections;
     }
 
-    void remove(PolledConnection<?> channel) {
-        channels.remove(channel);
-    }
-
-    void add(MessageClient client) {
-        clients.add(client);
-    }
-
-    void remove(MessageClient client) {
-        clients.remove(client);
-    }
-
-    /**
-     * The shared receives for frames of a length; null on a device that cannot share any.
-     *
-     * @param depth how many a channel needs at most
-     */
-    @Nullable RawReceives receives(int bytes, int depth) {
-        int most = adapter.info().maxSharedReceiveDepth();
-        if (most == 0) {
-            return null;
-        }
-        synchronized (receives) {
-            for (RawReceives pool : receives) {
-                if (pool.fits(bytes, depth)) {
-                    return pool;
-                }
-            }
-            RawReceives made = RawReceives.ofMessages(this, depth, most, bytes);
-            receives.add(made);
-            return made;
-        }
-    }
-
-    /** The buffers of frames of this length that are not inline. */
-    FrameBuffers frameBuffers(int bytes) {
-        synchronized (frameBuffers) {
-            for (FrameBuffers one : frameBuffers) {
-                if (one.bytes() == bytes) {
-                    return one;
-                }
-            }
-            int slab = Math.clamp(FRAME_BYTES_AT_ONCE / bytes, 1, FRAMES_AT_ONCE);
-            FrameBuffers made = new FrameBuffers(domain, bytes, slab);
-            frameBuffers.add(made);
-            return made;
-        }
-    }
-
-    /** What a channel needs during a post; to be given back. */
-    PostScratch takeScratch(int buffers) {
-        if (!confined) {
-            return new PostScratch(inlineBuffers, buffers);
-        }
-        PostScratch shared = scratch;
-        if (shared == null) { // all channels of a device have as many buffers
-            shared = new PostScratch(inlineBuffers, buffers);
-            scratch = shared;
-        }
-        return shared;
-    }
-
-    void giveBack(PostScratch unused) {
-        if (!confined) {
-            unused.free();
-        }
-    }
-
-    /** Registered memory for large messages. */
-    LargeMemory largeMemory() {
-        return largeMemory;
+    /** The memory that its message channels share. */
+    PollerMemory memory() {
+        return memory;
     }
 
     /** A completion queue with room for a channel. */
@@ -661,8 +527,7 @@ public final class Poller implements Pollers {
     @Override
     @CheckReturnValue
     public PollerCounters counters() {
-        long open = channels.stream().filter(PolledConnection::isOpen).count();
-        return queues.counters((int) open, slowRounds.get());
+        return queues.counters(connections.open(), slowRounds.get());
     }
 
     /**
@@ -680,7 +545,7 @@ public final class Poller implements Pollers {
             if (!closed) {
                 checkMayPoll();
                 closing = true;
-                failAll();
+                connections.close();
                 int ignored = round(false); // frees them
                 closed = true;
                 finish();
@@ -694,7 +559,7 @@ public final class Poller implements Pollers {
         execute(
                 new Tasks.Task(
                         () -> {
-                            failAll();
+                            connections.close();
                             execute(() -> closed = true); // after the channels were torn down
                         },
                         true));
@@ -710,32 +575,12 @@ public final class Poller implements Pollers {
         }
     }
 
-    private void failAll() {
-        clients.forEach(MessageClient::pollerCloses);
-        fail(channel -> true, Status.CANCELLED, "its poller was closed", null);
-        channels.forEach(PolledConnection::tearDownAgain);
-    }
-
-    /** Closes a part of something. What fails is logged, and the rest goes on. */
-    static void closeQuietly(Object of, @Nullable AutoCloseable part) {
-        try {
-            if (part != null) {
-                part.close();
-            }
-        } catch (Throwable t) {
-            Log.warn(of + " could not close all of its parts", t);
-        }
-    }
-
     private void finish() {
         try (var _ = ownDomain;
                 events;
                 queues;
-                largeMemory) {
+                memory) {
             closing = true; // closes all four, even if one of them throws
-            receives.forEach(one -> closeQuietly(this, one));
-            frameBuffers.forEach(FrameBuffers::close);
-            inlineBuffers.close();
         } finally {
             finished = true;
             tasks.runAgain();

@@ -75,7 +75,7 @@ public final class PollerGroup implements Pollers {
         Poller least = pollers.get(first);
         for (int i = 1; i < pollers.size(); i++) {
             Poller other = pollers.get((first + i) % pollers.size());
-            if (other.load() < least.load()) {
+            if (other.connections().load() < least.connections().load()) {
                 least = other;
             }
         }

@@ -13,6 +13,7 @@ import dev.verbena.SharedReceiveQueue;
 import dev.verbena.Status;
 import dev.verbena.VerbenaException;
 import dev.verbena.internal.util.Arguments;
+import dev.verbena.internal.util.Closing;
 import dev.verbena.internal.util.Log;
 
 import org.jspecify.annotations.Nullable;
@@ -295,7 +296,7 @@ public final class RawReceives implements AutoCloseable {
             parked.clear();
             count = keeps;
             quietTicks = 0;
-            Poller.closeQuietly(this, regions.pop());
+            Closing.quietly(this, regions.pop());
         }
         return true;
     }
@@ -310,7 +311,7 @@ public final class RawReceives implements AutoCloseable {
             if (!result.isAccepted()) {
                 String why = "a shared receive was refused: " + result.reason();
                 // Without the lock of a connection, which the caller may hold: others have theirs.
-                poller.execute(() -> poller.failAllWith(this, result.status(), why));
+                poller.execute(() -> failAll(result.status(), why));
             }
         }
     }
@@ -330,7 +331,12 @@ public final class RawReceives implements AutoCloseable {
     /** By a callback thread: the shared queue or its device has failed. */
     private void broke(Status status) {
         broken = true;
-        poller.failAllWith(this, status, "the shared receive queue has failed");
+        failAll(status, "the shared receive queue has failed");
+    }
+
+    /** Ends all connections that take their receives from here. From any thread. */
+    private void failAll(Status status, String why) {
+        poller.connections().fail(one -> one.receives == this, status, why, null);
     }
 
     /**
@@ -346,7 +352,7 @@ public final class RawReceives implements AutoCloseable {
     /** A message that the program had at the close was released. */
     synchronized void released() {
         if (--heldAtClose == 0) {
-            regions.forEach(one -> Poller.closeQuietly(this, one));
+            regions.forEach(one -> Closing.quietly(this, one));
         }
     }
 

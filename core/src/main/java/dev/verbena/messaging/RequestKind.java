@@ -1,5 +1,7 @@
 package dev.verbena.messaging;
 
+import java.util.Locale;
+
 /** The kinds of requests that a channel posts, for its user or for itself. */
 enum RequestKind {
     /** A message. */
@@ -33,5 +35,14 @@ enum RequestKind {
         this.message = message;
         this.reads = reads;
         this.invalidates = invalidates;
+    }
+
+    /** What has not happened when such a request is late, for the reason of an end. */
+    String lateness() {
+        return switch (this) {
+            case WRITE, READ -> "a %s did not complete".formatted(name().toLowerCase(Locale.ROOT));
+            case INVALIDATE -> "the invalidation of an exposure's token did not complete";
+            default -> "a message was not acknowledged";
+        };
     }
 }

@@ -16,7 +16,7 @@ import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 
-/** Requests that wait for room: threads, or futures, in the queue of the {@link Outbox}. */
+/** Requests that wait for room: threads, or futures, in {@link WaitingRequests}. */
 final class RoomWait {
     /** Completes the future that is attached. */
     static final SendCallback COMPLETE_FUTURE = RoomWait::completeFuture;
@@ -67,8 +67,8 @@ final class RoomWait {
      * @return SUCCESS, NO_MORE_ENTRIES when the time is over, or why it was refused
      */
     private Status awaitPost(MemorySegment data, long nanoseconds) throws InterruptedException {
-        Outbox.Pending mine =
-                new Outbox.Pending(
+        WaitingRequests.Request mine =
+                new WaitingRequests.Request(
                         RequestKind.SEND, data, null, null, new CompletableFuture<>(), true);
         channel.lock.lockInterruptibly();
         try {
@@ -99,17 +99,15 @@ final class RoomWait {
     }
 
     /** It waits no more: it was posted, or the channel has ended and is about to say so. */
-    private static Status tooLate(Outbox.Pending mine) {
+    private static Status tooLate(WaitingRequests.Request mine) {
         return mine.future().state() == Future.State.SUCCESS
                 ? Status.SUCCESS
                 : Status.CONNECTION_INVALID;
     }
 
-    private boolean withdraw(Outbox.Pending mine) {
+    private boolean withdraw(WaitingRequests.Request mine) {
         try (var _ = channel.lock.hold()) {
-            boolean withdrawn = outbox.withdraw(mine.future());
-            outbox.roomChanged(); // those behind it may need none
-            return withdrawn;
+            return outbox.withdraw(mine.future());
         }
     }
 
@@ -133,7 +131,8 @@ final class RoomWait {
                             COMPLETE_FUTURE,
                             future);
             if (result == PostResult.FULL && channel.isOpen()) {
-                if (!outbox.enqueue(new Outbox.Pending(kind, data, local, remote, future, false))) {
+                if (!outbox.enqueue(
+                        new WaitingRequests.Request(kind, data, local, remote, future, false))) {
                     future.completeExceptionally(
                             new MessagingException(
                                     result.status(),
@@ -152,16 +151,16 @@ final class RoomWait {
      * @return false when there is none
      */
     boolean cancelOldest(Status status) {
-        Outbox.Pending oldest;
+        WaitingRequests.Request oldest;
         try (var _ = channel.lock.hold()) {
-            oldest = outbox.oldestPending();
+            oldest = outbox.waiting.first();
         }
         if (oldest == null) {
             return false;
         }
         oldest.future().completeExceptionally(channel.exception(status));
         try (var _ = channel.lock.hold()) {
-            outbox.cancelled(oldest);
+            outbox.waiting.cancelled(oldest);
         }
         return true;
     }

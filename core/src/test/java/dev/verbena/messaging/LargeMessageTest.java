@@ -502,7 +502,7 @@ class LargeMessageTest {
     @Test
     void aBlockThatAnotherChannelHasUsedIsCleared() {
         try (OneThread two = open(LARGE)) {
-            LargeMemory memory = two.poller.largeMemory();
+            LargeMemory memory = two.poller.memory().large();
             LargeMemory.Block block = memory.take(100_000, two.a);
             block.region.memory().fill((byte) 42);
             memory.giveBack(block);
@@ -523,7 +523,7 @@ class LargeMessageTest {
     @Test
     void theMemoryOfAPollerIsLimited() {
         try (OneThread two = open(LARGE.withMaxMessage(100_000).withLargeMemory(0))) {
-            LargeMemory memory = two.pollerOfB.largeMemory();
+            LargeMemory memory = two.pollerOfB.memory().large();
             List<LargeMemory.Block> others = new ArrayList<>();
             for (int i = 0; i < 64; i++) {
                 others.add(memory.take(100_000, two.b));

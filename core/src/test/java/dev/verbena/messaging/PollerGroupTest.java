@@ -78,7 +78,7 @@ class PollerGroupTest {
                 old.get(i).close();
             }
             Until.holds(() -> server.channelCount() == 2);
-            assertThat(idle.load()).isZero();
+            assertThat(idle.connections().load()).isZero();
             CountDownLatch mayGoOn = new CountDownLatch(1);
             ofServer.all().forEach(poller -> poller.execute(() -> await(mayGoOn)));
             List<MessageClient> clients = new ArrayList<>();
@@ -93,7 +93,7 @@ class PollerGroupTest {
                                 channel -> {}));
             }
             Until.holds(() -> server.channelCount() == 18);
-            assertThat(idle.load()).isEqualTo(9);
+            assertThat(idle.connections().load()).isEqualTo(9);
             mayGoOn.countDown();
             for (MessageClient client : clients) {
                 assertThat(client.channel(LONG).isOpen()).isTrue();
@@ -101,7 +101,9 @@ class PollerGroupTest {
             assertThat(channels(ofServer)).containsExactly(9, 9);
             assertThat(channels(ofClients).stream().mapToInt(count -> count).sum()).isEqualTo(18);
             Until.holds(
-                    () -> ofServer.all().stream().allMatch(poller -> poller.accepting.get() == 0));
+                    () ->
+                            ofServer.all().stream()
+                                    .allMatch(poller -> poller.connections().accepting.get() == 0));
             clients.forEach(MessageClient::close);
             old.forEach(MessageChannel::close);
         }
@@ -137,7 +139,10 @@ class PollerGroupTest {
             fabric.network.errors.put("accept", Errno.ENOMEM);
             assertThatThrownBy(() -> connect(group, 1)).hasMessageContaining("refused");
             Until.holds(() -> server.channelCount() == 0);
-            Until.holds(() -> group.all().stream().allMatch(poller -> poller.load() == 0));
+            Until.holds(
+                    () ->
+                            group.all().stream()
+                                    .allMatch(poller -> poller.connections().load() == 0));
         }
     }
 

@@ -222,7 +222,8 @@ final class TwoChannels implements AutoCloseable {
             polled = false;
             asks--;
             try (var _ = channel.lock.hold()) {
-                channel.outbox.askIfIdle(0, -1);
+                channel.outbox.askIfIdle(0); // from now on it has heard nothing
+                channel.outbox.askIfIdle(Integer.MAX_VALUE);
             }
         }
     }
@@ -624,6 +625,8 @@ final class TwoChannels implements AutoCloseable {
             fields(state, get(channel.credits, "messages"));
             fields(state, get(channel.credits, "controls"));
             fields(state, channel.outbox.large);
+            fields(state, channel.outbox.waiting);
+            fields(state, get(channel.outbox, "keepAlive"));
             largeArrivals(channel).ifPresent(large -> fields(state, large));
             fields(state, get(get(channel, "frames"), "notes"));
         }

@@ -1,0 +1,44 @@
+package dev.verbena.messaging;
+
+/**
+ * Whether the peer of a {@link MessageChannel} is there: it is asked when nothing came for some
+ * time, and has to answer. Times are ticks, which wrap around. Guarded by the lock of the channel.
+ */
+final class KeepAlive {
+    private final int interval; // without a frame, after which the peer is asked
+    private final int timeout;
+    private boolean heard; // since the last tick
+    private int lastHeard;
+    private boolean asked; // and the peer has not answered
+    private int askedAt;
+
+    KeepAlive(int interval, int timeout) {
+        this.interval = interval;
+        this.timeout = timeout;
+    }
+
+    /** A frame has come, or the connection stands since now. */
+    void heard() {
+        heard = true;
+        asked = false;
+    }
+
+    /** At a tick: whether the peer was asked and has not answered in time. */
+    boolean isSilent(int now) {
+        return asked && now - askedAt > timeout;
+    }
+
+    /** At a tick: whether the peer is to be asked now; it counts as asked. */
+    boolean asks(int now) {
+        if (heard) {
+            heard = false;
+            lastHeard = now;
+        }
+        if (asked || now - lastHeard < interval) {
+            return false;
+        }
+        asked = true;
+        askedAt = now;
+        return true;
+    }
+}

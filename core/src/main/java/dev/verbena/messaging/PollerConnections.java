@@ -1,0 +1,109 @@
+package dev.verbena.messaging;
+
+import dev.verbena.Status;
+import dev.verbena.internal.util.Uncaught;
+
+import org.jspecify.annotations.Nullable;
+
+import java.util.List;
+import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.Consumer;
+import java.util.function.Predicate;
+
+/**
+ * The connections and clients of a {@link Poller}: it looks at their deadlines at each tick, and
+ * ends them when it is closed, or when what they share fails. They are added and removed by any
+ * thread.
+ */
+final class PollerConnections {
+    private final List<PolledConnection<?>> connections = new CopyOnWriteArrayList<>();
+    private final List<MessageClient> clients = new CopyOnWriteArrayList<>();
+
+    /** Peers that were accepted, and whose channels are not made yet. */
+    final AtomicInteger accepting = new AtomicInteger();
+
+    private volatile boolean closing;
+
+    // Of the polling thread.
+    private final Consumer<PolledConnection<?>> tickEach =
+            connection -> connection.tickSafely(tick()); // no iterator
+    private final Consumer<MessageClient> tickClient = this::tick;
+    private int tick;
+    private long tickedAt;
+
+    void add(PolledConnection<?> connection) {
+        connections.add(connection);
+        if (closing) { // it may have been too late for the close to see it
+            connection.fail(Status.CANCELLED, "its poller was closed", null);
+        }
+    }
+
+    void remove(PolledConnection<?> connection) {
+        connections.remove(connection);
+    }
+
+    void add(MessageClient client) {
+        clients.add(client);
+    }
+
+    void remove(MessageClient client) {
+        clients.remove(client);
+    }
+
+    /** How many connections there are, or will be soon. */
+    int load() {
+        return connections.size() + clients.size() + accepting.get();
+    }
+
+    /** How many connections are open. */
+    int open() {
+        return (int) connections.stream().filter(PolledConnection::isOpen).count();
+    }
+
+    /** Ends those connections that something is wrong with. From any thread. */
+    void fail(
+            Predicate<PolledConnection<?>> which,
+            Status status,
+            String why,
+            @Nullable Throwable cause) {
+        for (PolledConnection<?> connection : connections) {
+            if (which.test(connection)) {
+                connection.fail(status, why, cause);
+            }
+        }
+    }
+
+    /** Ends all of them, and those that are added from now on. By the polling thread. */
+    void close() {
+        closing = true;
+        clients.forEach(MessageClient::pollerCloses);
+        fail(connection -> true, Status.CANCELLED, "its poller was closed", null);
+        connections.forEach(PolledConnection::tearDownAgain);
+    }
+
+    /**
+     * Looks at deadlines. By the polling thread.
+     *
+     * @param number of the tick
+     * @param now the time
+     */
+    void tick(int number, long now) {
+        tick = number;
+        tickedAt = now;
+        connections.forEach(tickEach);
+        clients.forEach(tickClient);
+    }
+
+    private int tick() {
+        return tick;
+    }
+
+    private void tick(MessageClient client) {
+        try {
+            client.tick(tickedAt);
+        } catch (Throwable t) { // the next tick tries again
+            Uncaught.report("A client of a poller failed. The poller goes on", t);
+        }
+    }
+}

@@ -1,0 +1,147 @@
+package dev.verbena.messaging;
+
+import dev.verbena.BufferList;
+import dev.verbena.RemoteMemory;
+
+import org.jspecify.annotations.Nullable;
+
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.util.ArrayDeque;
+import java.util.Deque;
+import java.util.concurrent.CompletableFuture;
+
+/**
+ * The requests of a {@link MessageChannel} that wait for room, in order: those of threads, of which
+ * each has one, and those of futures, of which there is a limit. Guarded by the lock of the
+ * channel.
+ */
+final class WaitingRequests {
+    private static final int MOST_FUTURES = 1024;
+
+    /**
+     * A request that waits for room.
+     *
+     * @param data the message, empty if there is none
+     * @param local what is written, or where a read goes; or the message, without remote memory
+     * @param remote the peer's memory
+     * @param future to be completed
+     * @param whenPosted whether that is when it was posted, not when it has ended
+     */
+    record Request(
+            RequestKind kind,
+            MemorySegment data,
+            @Nullable BufferList local,
+            @Nullable RemoteMemory remote,
+            CompletableFuture<Void> future,
+            boolean whenPosted) {
+        /** How long the message is. */
+        long bytes() {
+            return kind == RequestKind.SEND && local != null ? local.bytes() : data.byteSize();
+        }
+
+        /**
+         * The polling thread copies the data when there is room, and may read no other's memory.
+         */
+        private Request readableBy(Poller poller) {
+            return data.isAccessibleBy(poller.thread)
+                    ? this
+                    : new Request(
+                            kind,
+                            MemorySegment.ofArray(data.toArray(ValueLayout.JAVA_BYTE)),
+                            local,
+                            remote,
+                            future,
+                            whenPosted);
+        }
+    }
+
+    private final Poller poller;
+    private final Deque<Request> requests = new ArrayDeque<>(1);
+    private int futures; // of those: not of threads
+    private long refusedBytes = -1; // of a message that was refused, not kept; -1 for none
+    private boolean refusedCopied; // whether it would have been copied
+    private Tasks.@Nullable Task whenRoom; // for those that were refused
+
+    WaitingRequests(Poller poller) {
+        this.poller = poller;
+    }
+
+    boolean isEmpty() {
+        return requests.isEmpty();
+    }
+
+    /** Adds a request; false when too many futures wait already. */
+    boolean add(Request request) {
+        Request kept = request.readableBy(poller); // first: it may throw
+        if (!request.whenPosted()) {
+            if (futures == MOST_FUTURES) {
+                return false;
+            }
+            futures++;
+        }
+        requests.add(kept);
+        return true;
+    }
+
+    /** The oldest request; null when there is none. */
+    @Nullable Request first() {
+        return requests.peek();
+    }
+
+    /** The oldest request was posted, or refused. */
+    void removeFirst() {
+        if (!requests.remove().whenPosted()) {
+            futures--;
+        }
+    }
+
+    /** Takes a request back; false when it was posted meanwhile. */
+    @SuppressWarnings("ReferenceEquality") // a request is known by its future
+    boolean withdraw(CompletableFuture<Void> future) {
+        return requests.removeIf(one -> one.future() == future);
+    }
+
+    /** After the end: a request got the reason, unless it was withdrawn. */
+    @SuppressWarnings("ReferenceEquality") // a request is known by its object
+    void cancelled(Request request) {
+        if (requests.peek() == request) {
+            var _ = requests.remove();
+        }
+    }
+
+    // ---- messages that were refused for lack of room
+
+    /** A message was refused; whoever sent it may want to know of room. */
+    void refused(long bytes, boolean copied) {
+        refusedBytes = bytes;
+        refusedCopied = copied;
+    }
+
+    /** Runs a task when there is room again for a message that was refused. */
+    void onRoom(Tasks.Task task) {
+        whenRoom = task;
+    }
+
+    /** Whether there is a task to run as soon as the refused message would have room. */
+    boolean anyRefused() {
+        return refusedBytes >= 0 && whenRoom != null && isEmpty();
+    }
+
+    long refusedBytes() {
+        return refusedBytes;
+    }
+
+    boolean refusedCopied() {
+        return refusedCopied;
+    }
+
+    /** There is room for the message that was refused: runs the task, once for any number. */
+    void notifyOfRoom() {
+        Tasks.Task task = whenRoom;
+        refusedBytes = -1;
+        if (task != null) {
+            poller.execute(task);
+        }
+    }
+}
