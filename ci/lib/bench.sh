@@ -42,7 +42,7 @@ BENCH_FRESH_JVM_IN_VM=(--enable-native-access=ALL-UNNAMED -XX:+UseSerialGC)
 ROWS_OF_JMH=(post-poll post-poll-confined chain chain-confined batch-confined prepared-confined arm-await message allocation)
 ROWS_OF_PEERS=(peers-one peers-chain peers-queue-pairs peers-message-64 peers-message-65536 peers-message-1048576
     peers-connections-1 peers-connections-5000
-    peers-netty-64 peers-netty-65536 peers-netty-1048576 peers-netty-grpc)
+    peers-netty-64 peers-netty-65536 peers-netty-1048576 peers-netty-grpc peers-netty-flight)
 ROWS_HERE=("${ROWS_OF_JMH[@]}" two-threads two-pollers idle-queue-pair idle-channel cold-start load-queue-pairs load-depth "${ROWS_OF_PEERS[@]}")
 ROWS_ON_DEVICES=(send-latency write-latency send-bandwidth write-bandwidth read-bandwidth message-rate events register connect
     first-round-trips first-message)
@@ -275,6 +275,7 @@ bench_peers() { # ROW FORK
         peers-netty-*)
             case $1 in
                 *-grpc) netty+=(dev.verbena.bench.GrpcTurns) ;;
+                *-flight) netty=("${netty[0]}" --add-opens=java.base/java.nio=ALL-UNNAMED "${netty[@]:1}" dev.verbena.bench.FlightTurns) ;;
                 *) netty+=(dev.verbena.bench.NettyTurns) brief+=(--bytes "${1##*-}") ;;
             esac
             peer netty-epoll c "${netty[@]}" epoll "${brief[@]}"

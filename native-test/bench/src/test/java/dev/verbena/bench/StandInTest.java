@@ -265,9 +265,19 @@ class StandInTest {
     }
 
     @Test
-    void measuresCallsOfGrpcOverItAndOverTcp() throws Exception {
+    void measuresCallsOfGrpcAndFlightOverItAndOverTcp() throws Exception {
         compileConnectionManager();
         for (String what : List.of("verbena", "epoll")) {
+            assertThat(
+                            java(
+                                    FlightTurns.class,
+                                    List.of("--add-opens=java.base/java.nio=ALL-UNNAMED"),
+                                    what,
+                                    "--ms",
+                                    "20",
+                                    "--rounds",
+                                    "1"))
+                    .contains("RESULT\tnetty-flight\t" + what + "\t");
             assertThat(java(GrpcTurns.class, List.of(), what, "--ms", "20", "--rounds", "1"))
                     .matches("RESULT\tnetty-grpc\t" + what + "\t\\d+\\.\\d\\d\tns\n");
         }

@@ -184,6 +184,7 @@ final class Outputs {
                     case "netty bytes=65536" -> Row.PEERS_NETTY_65536;
                     case "netty bytes=1048576" -> Row.PEERS_NETTY_1048576;
                     case "netty-grpc" -> Row.PEERS_NETTY_GRPC;
+                    case "netty-flight" -> Row.PEERS_NETTY_FLIGHT;
                     case "netty-allocation bytes=64" -> Row.PEERS_NETTY_ALLOCATION;
                     case "post-poll chain=1" -> Row.PEERS_ONE;
                     case "post-poll chain=16" -> Row.PEERS_CHAIN;

@@ -197,21 +197,24 @@ final class Page {
             each message and has no network: this is the work of the host when a NIC executes the requests. The others send
             over a TCP connection on the loopback interface. Netty looks for leaks in none of them
             (`io.netty.leakDetection.level=disabled`); what it does by default allocates some 60 bytes for each request.
-            In a unary call of gRPC, HTTP/2 and gRPC itself take most of the time. Neither latency nor throughput of a
-            network is measured. Soft-RoCE saves nothing: its kernel module sends UDP packets.
+            In a unary call of gRPC, HTTP/2 and gRPC itself take most of the time. Arrow Flight has threads of its own, so
+            its times are those of the whole process. Neither latency nor throughput of a network is measured. Soft-RoCE
+            saves nothing: its kernel module sends UDP packets.
             """,
                     Stream.of(
                                     Row.PEERS_NETTY_64,
                                     Row.PEERS_NETTY_65536,
                                     Row.PEERS_NETTY_1048576,
                                     Row.PEERS_NETTY_GRPC,
+                                    Row.PEERS_NETTY_FLIGHT,
                                     Row.PEERS_NETTY_ALLOCATION)
                             .flatMap(row -> peers(row, EPOLL))
                             .toList(),
                     Row.PEERS_NETTY_64,
                     Row.PEERS_NETTY_65536,
                     Row.PEERS_NETTY_1048576,
-                    Row.PEERS_NETTY_GRPC);
+                    Row.PEERS_NETTY_GRPC,
+                    Row.PEERS_NETTY_FLIGHT);
 
     /** All pages. */
     static final List<Page> ALL = List.of(REQUESTS, MESSAGES, STARTS, SCALE, NETTY);

@@ -89,6 +89,8 @@ enum Row {
     PEERS_NETTY_ALLOCATION("Allocated by a request of 64 bytes and its answer", Parameter.PEER),
     /** GrpcTurns, beside Netty's epoll over TCP. */
     PEERS_NETTY_GRPC("A unary call of gRPC, 64 bytes there and back", Parameter.PEER),
+    /** FlightTurns, by the processor time of the process. */
+    PEERS_NETTY_FLIGHT("DoGet of Arrow Flight, per MiB", Parameter.PEER),
     /** c/load_messages.c and LoadMessages. */
     PEERS_CONNECTIONS_1("A message of 64 bytes on one connection", Parameter.PEER),
     /** The same. */
