@@ -57,10 +57,12 @@ final class ConnectAttempt {
                     asked.whenComplete(
                             (nothing, thrown) -> poller.execute(() -> answered(made, by, thrown)));
         } catch (Throwable t) {
+            Throwable why = t;
             if (channel != null) {
+                why = t instanceof IllegalStateException e ? channel.reasonBehind(e) : t;
                 channel.abandon();
             }
-            listener.ended(null, t);
+            listener.ended(null, why);
         }
     }
 

@@ -181,10 +181,20 @@ abstract sealed class PolledConnection<C> implements AutoCloseable
             connectionData = accepted;
             check.accept(accepted);
             by.completeConnect(options);
+        } catch (IllegalStateException e) {
+            RuntimeException why = reasonBehind(e);
+            notConnected(by, why);
+            throw why;
         } catch (Throwable t) {
             notConnected(by, t);
             throw t;
         }
+    }
+
+    /** What a closed object is the consequence of: the end of the connection, if it has ended. */
+    final RuntimeException reasonBehind(IllegalStateException thrown) {
+        MessagingException why = reason.get();
+        return why == null ? thrown : why.again();
     }
 
     /**

@@ -9,6 +9,7 @@ import dev.verbena.internal.verbs.StateChange;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.util.Set;
+import java.util.function.Predicate;
 
 /**
  * A device and a network that do not exist, which a thread keeps running. Also for tests of other
@@ -17,7 +18,10 @@ import java.util.Set;
 public final class FakeFabric implements AutoCloseable {
     public static final InetAddress HERE = InetAddress.ofLiteral("10.0.0.1");
 
+    private static final int EIO = 5;
     private static final int ENOMEM = 12;
+    private static final int EBUSY = 16;
+    private static final int MOST_KEPT = 3; // by a queue pair: its queues and a completion channel
     private static final Set<String> CREATIONS =
             Set.of(
                     "allocatePd",
@@ -33,6 +37,7 @@ public final class FakeFabric implements AutoCloseable {
     final InjectedErrors errors = new InjectedErrors();
     public final Adapter adapter = FakeAdapters.open(device, network);
     private final Pump pump;
+    private volatile int mostKept;
 
     public FakeFabric() {
         device.beforeStep = this::beforeStep;
@@ -68,6 +73,34 @@ public final class FakeFabric implements AutoCloseable {
         }
     }
 
+    /**
+     * Makes one destroy, poll or arm return an error.
+     *
+     * @param verbs which of them count
+     * @param step which of those fails
+     */
+    void refuseOther(Predicate<String> verbs, int step) {
+        errors.at(
+                step,
+                verb -> {
+                    if (verb.endsWith("_cq") && !verb.startsWith("ibv_destroy")) {
+                        device.queueError = EIO;
+                    } else {
+                        device.destroyErrors.put(verb, EBUSY);
+                        mostKept = MOST_KEPT;
+                    }
+                });
+        device.beforeStep = name -> {};
+        network.beforeStep = name -> {};
+        device.beforeOther =
+                verb -> {
+                    device.destroyErrors.clear();
+                    if (verbs.test(verb)) {
+                        errors.before(verb);
+                    }
+                };
+    }
+
     /** No native call returns an error from now on. */
     void refuseNothing() {
         errors.none();
@@ -75,6 +108,8 @@ public final class FakeFabric implements AutoCloseable {
         device.changeError = 0;
         device.controlError = 0;
         network.errors.clear();
+        device.queueError = 0;
+        device.destroyErrors.clear();
     }
 
     /** From now on, no peer answers; or they do again. */
@@ -98,11 +133,17 @@ public final class FakeFabric implements AutoCloseable {
         return new InetSocketAddress(HERE, port);
     }
 
+    /** Except for what a test had the device refuse to destroy, and what that depends on. */
+    private boolean nothingIsLeft() {
+        device.forgetRefused();
+        return device.objects() <= mostKept;
+    }
+
     @Override
     public void close() {
         // What is closed pends until the peer has answered.
         adapter.close();
-        device.until(() -> device.objects() == 0);
+        device.until(this::nothingIsLeft);
         network.until(() -> network.identifiers() == 0);
         pump.close();
         if (!device.panics.isEmpty() || device.overruns != 0) {

@@ -36,7 +36,7 @@ import java.util.concurrent.CopyOnWriteArrayList;
 @Timeout(3600)
 class RandomCallsTest {
     private static final int CALLS = Trust.size(400, 2_000); // of all threads in one world
-    private static final int WORLDS = Trust.size(20, 100);
+    private static final int WORLDS = Trust.size(10, 100);
     private static final Duration MOST = Duration.ofSeconds(120);
     private static final MessagingOptions OPTIONS =
             MessagingOptions.DEFAULTS.withMaxMessage(200).withReceives(4).withOutstanding(4);
@@ -108,6 +108,7 @@ class RandomCallsTest {
             }
             calls.closeAll();
             called.addAll(calls.called());
+            fabric.device.overruns = 0; // queues of any depth get queue pairs of any depths
         } // asserts that no native object is left
     }
 

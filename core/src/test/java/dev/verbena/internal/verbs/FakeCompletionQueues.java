@@ -123,6 +123,7 @@ final class FakeCompletionQueues {
     }
 
     int destroyChannel(long channel) {
+        settings.beforeOther.accept("ibv_destroy_comp_channel");
         settings.destroys.add("ibv_destroy_comp_channel"); // of which the kernel is not asked
         settings.notifyAll();
         int refusal = -settings.destroyErrors.getOrDefault("ibv_destroy_comp_channel", 0);

@@ -337,11 +337,20 @@ public final class FakeDevice extends FakeSettings {
     private synchronized int poll(MemorySegment cq, int count, MemorySegment wcs) {
         polls++;
         notifyAll();
-        return execution.poll(cq.address(), count, wcs.address());
+        int error = queueError("ibv_poll_cq");
+        return error != 0 ? -error : execution.poll(cq.address(), count, wcs.address());
     }
 
     private synchronized int requestNotify(MemorySegment cq, int solicitedOnly) {
-        return completions.arm(cq.address(), solicitedOnly != 0);
+        int error = queueError("ibv_req_notify_cq");
+        return error != 0 ? error : completions.arm(cq.address(), solicitedOnly != 0);
+    }
+
+    private int queueError(String verb) {
+        beforeOther.accept(verb);
+        int error = queueError;
+        queueError = 0;
+        return error;
     }
 
     // ---- control calls of the device

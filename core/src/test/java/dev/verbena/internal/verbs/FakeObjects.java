@@ -47,8 +47,14 @@ final class FakeObjects {
         return plain.size();
     }
 
+    /** Something that could not be destroyed, and how to forget it. */
+    void refused(Runnable forget) {
+        refusedToDestroy.add(forget);
+    }
+
     /** What a destroy answers that fails, or 0. */
     int refusal(String verb) {
+        settings.beforeOther.accept(verb);
         settings.destroys.add(verb);
         settings.notifyAll();
         return -settings.destroyErrors.getOrDefault(verb, settings.gone ? Errno.EIO : 0);
@@ -57,7 +63,7 @@ final class FakeObjects {
     int destroy(String verb, Map<Long, ?> objects, long address) {
         int refusal = refusal(verb);
         if (refusal != 0) {
-            refusedToDestroy.add(() -> objects.remove(address));
+            refused(() -> objects.remove(address));
             return refusal;
         }
         return objects.remove(address) == null ? -Errno.EINVAL : 0;

@@ -205,6 +205,7 @@ final class FakeQueuePairs {
     int destroy(long qp) {
         int refusal = objects.refusal("ibv_destroy_qp");
         if (refusal != 0) {
+            objects.refused(() -> pairs.remove(qp));
             return refusal;
         }
         QueuePair removed = pairs.remove(qp);

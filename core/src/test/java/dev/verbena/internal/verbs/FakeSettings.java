@@ -83,6 +83,15 @@ abstract class FakeSettings extends DeviceControl {
 
     public int controlError; // of the next call that makes something, once
 
+    /**
+     * Called first by each destroy, poll and arm, with the name of the verb. It may not throw, but
+     * have the call fail by {@link #destroyErrors}, or by {@link #queueError}.
+     */
+    public volatile Consumer<String> beforeOther = verb -> {};
+
+    /** The errno of the next poll or arm of a completion queue, once. */
+    public int queueError;
+
     /** What destroys answer, by the name of the verb; what was to be destroyed stays then. */
     public final Map<String, Integer> destroyErrors = new ConcurrentHashMap<>();
 
