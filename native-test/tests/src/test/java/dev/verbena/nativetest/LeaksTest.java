@@ -16,9 +16,9 @@ import org.junit.jupiter.api.Timeout;
 @Tag("trust")
 @Timeout(7200)
 class LeaksTest {
-    private static final int REGISTRATIONS = Trust.size(2_000, 100_000);
-    private static final int QUEUE_PAIRS = Trust.size(100, 10_000);
-    private static final int CHANNELS = Trust.size(20, 2_000);
+    private static final int REGISTRATIONS = Trust.size(500, 100_000);
+    private static final int QUEUE_PAIRS = Trust.size(40, 10_000);
+    private static final int CHANNELS = Trust.size(8, 2_000);
     private static final int MESSAGES = 100; // of each channel
 
     /** The JVM itself grows meanwhile; 100,000 regions of a page would be 400,000. */
