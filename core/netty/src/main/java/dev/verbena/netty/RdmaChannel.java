@@ -44,13 +44,10 @@ import java.nio.channels.ConnectionPendingException;
 import java.nio.channels.NotYetConnectedException;
 import java.nio.channels.UnsupportedAddressTypeException;
 import java.time.Duration;
-import java.util.ArrayDeque;
 import java.util.ArrayList;
-import java.util.Deque;
 import java.util.List;
 import java.util.Objects;
 import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.RejectedExecutionException;
 
 /**
  * A stream of bytes over RDMA, on an event loop of {@link RdmaIoHandler}. It behaves as Netty's
@@ -86,23 +83,13 @@ public final class RdmaChannel extends AbstractChannel implements SocketChannel 
     // Of the event loop.
     private @Nullable IoRegistration registration;
     private @Nullable MessageChannel messages; // once it stands
+    private final Incoming incoming = new Incoming(this, config);
     private @Nullable Outgoing outgoing;
     private @Nullable CompletableFuture<MessageChannel> connecting;
     private @Nullable ChannelPromise connectPromise;
-    private final Deque<Message> waiting = new ArrayDeque<>(1); // that were not read
-    private int firstRead; // bytes of the first one that were read
-    private boolean readPending;
-    private boolean inRound; // of reads
-    private boolean wantsWaiting; // and the event loop knows
     private boolean peerEnded; // the stream
     private boolean gone; // the connection has ended
     private boolean endReported;
-    private int lent; // messages that the pipeline has
-    private long lentBytes; // of those above the eager limit
-    private long copiedIn;
-    private int mostLent;
-    private long mostLentBytes;
-    private int eager;
     private @Nullable List<ChannelPromise> closing; // wait for what was flushed
     private @Nullable ScheduledFuture<?> lingering; // ends that wait
     private @Nullable ChannelPromise shutting; // the same, of the output
@@ -328,7 +315,9 @@ public final class RdmaChannel extends AbstractChannel implements SocketChannel 
         MessagingOptions messaging = handler().options().messaging();
         AdapterInfo info = handler().adapter().info();
         if (!info.invalidatableWindows() || !info.sendsWithInvalidate()) {
-            messaging = messaging.withMaxMessage(eager); // all messages come to receives there
+            messaging =
+                    messaging.withMaxMessage(
+                            messaging.eagerLimit()); // all messages come to receives there
         }
         return messaging.withConnection(connection);
     }
@@ -336,13 +325,13 @@ public final class RdmaChannel extends AbstractChannel implements SocketChannel 
     /** AUTO_READ was switched off: a read that has not begun does not take place. */
     void clearReadPending() {
         if (!isRegistered() || eventLoop().inEventLoop()) {
-            readPending = false;
+            incoming.readsNoMore();
         } else {
-            eventLoop().execute(() -> readPending = false);
+            eventLoop().execute(incoming::readsNoMore);
         }
     }
 
-    private RdmaIoHandler handler() {
+    RdmaIoHandler handler() {
         return Objects.requireNonNull(registration).attachment();
     }
 
@@ -384,10 +373,7 @@ public final class RdmaChannel extends AbstractChannel implements SocketChannel 
     private void registered(ChannelPromise promise) {
         RdmaIoHandler handler = handler();
         config.defaultAllocator(handler.allocator());
-        MessagingOptions messaging = handler.options().messaging();
-        mostLent = messaging.receives() / 2;
-        mostLentBytes = messaging.largeMemory() / 2;
-        eager = messaging.eagerLimit();
+        incoming.limits(handler.options().messaging());
         if (request == null) {
             promise.setSuccess();
         } else {
@@ -421,7 +407,12 @@ public final class RdmaChannel extends AbstractChannel implements SocketChannel 
     @SuppressWarnings("deprecation") // invalidateLocalAddress, which Netty has no other way for
     private void stands(MessageChannel channel) {
         messages = channel;
-        outgoing = new Outgoing(this, channel, handler().allocator(), eager);
+        outgoing =
+                new Outgoing(
+                        this,
+                        channel,
+                        handler().allocator(),
+                        handler().options().messaging().eagerLimit());
         channel.connector().ifPresent(this::noteAddresses);
         active = true;
         invalidateLocalAddress(); // that of a bind
@@ -430,7 +421,7 @@ public final class RdmaChannel extends AbstractChannel implements SocketChannel 
 
     /** The pipeline knows that it is active. */
     private void begins(MessageChannel channel) {
-        wantWaiting(); // what came before
+        incoming.wantWaiting(); // what came before
         reportEnd();
         var _ = channel.closed().whenComplete((status, thrown) -> ended());
     }
@@ -445,192 +436,19 @@ public final class RdmaChannel extends AbstractChannel implements SocketChannel 
         if (message.length() == 0) {
             peerEnded = true;
             reportEnd();
-        } else if (active && waiting.isEmpty() && !config.choosesReceiveBuffers() && mayRead()) {
-            deliver(message, false);
         } else {
-            waits(message);
+            incoming.received(message);
         }
-    }
-
-    /** Nobody reads it: the peer stalls when its credit is used up. */
-    private void waits(Message message) {
-        RdmaIoHandler handler = handler();
-        if (handler.lendsNoMore()) {
-            var _ = message.detach(); // others need the receives
-        } else {
-            var _ = message.retain();
-        }
-        handler.lends(receives(message));
-        waiting.add(message);
-        wantWaiting();
-    }
-
-    /** How many receives a message is in. */
-    private int receives(Message message) {
-        return message.length() <= eager && message.buffer().isNative() ? 1 : 0;
-    }
-
-    /** The first message that waits does so no longer, and is the caller's. */
-    private Message nextWaiting() {
-        Message message = waiting.remove();
-        handler().lends(-receives(message));
-        return message;
-    }
-
-    /** Whether the pipeline takes another buffer, in this round or a new one. */
-    private boolean mayRead() {
-        if (inRound) {
-            return unsafe().recvBufAllocHandle().continueReading();
-        }
-        if (!readPending) {
-            return false;
-        }
-        inRound = true;
-        unsafe().recvBufAllocHandle().reset(config);
-        handler().reads(this);
-        return true;
-    }
-
-    private void deliver(Message message, boolean retained) {
-        int length = message.length();
-        unsafe().recvBufAllocHandle().attemptedBytesRead(length); // there may be more
-        boolean large = length > eager;
-        RdmaIoHandler handler = handler();
-        if (lent >= mostLent
-                || handler.lendsNoMore()
-                || !message.buffer().isNative()
-                || (large && lentBytes + length > mostLentBytes)) {
-            deliverWhole(message, retained);
-            return;
-        }
-        ReceivedByteBuf buffer = handler.bufferOver(message.buffer());
-        buffer.begin(this, message);
-        delivers(RegisteredByteBufAllocator.watched(buffer), length);
-        if (buffer.refCnt() > 0) {
-            if (!retained) {
-                var _ = message.retain();
-            }
-            buffer.keeps(message);
-            lent++;
-            handler.lends(1);
-            lentBytes += large ? length : 0;
-        } else if (retained) {
-            message.release();
-        }
-    }
-
-    /** By any thread: the last reference to a received buffer was released. */
-    void freed(ReceivedByteBuf buffer) {
-        EventLoop loop = eventLoop();
-        if (loop.inEventLoop()) {
-            takeBack(buffer);
-            return;
-        }
-        try {
-            loop.execute(() -> takeBack(buffer));
-        } catch (RejectedExecutionException e) { // the loop ends, and the connection with it
-            Message kept = buffer.takeMessage();
-            if (kept != null) {
-                handler().executeForMessages(kept::release);
-            }
-        }
-    }
-
-    private void takeBack(ReceivedByteBuf buffer) {
-        Message kept = buffer.takeMessage();
-        if (kept != null) {
-            int length = kept.length();
-            lent--;
-            handler().lends(-1);
-            lentBytes -= length > eager ? length : 0;
-            kept.release();
-        }
-    }
-
-    /** By the event loop: nothing more has come for now. */
-    void readRoundEnds() {
-        inRound = false;
-        unsafe().recvBufAllocHandle().readComplete();
-        pipeline().fireChannelReadComplete();
-        wantWaiting();
-        reportEnd();
-    }
-
-    /** By the event loop: the pipeline wants to read, and something waits. */
-    void readWaiting() {
-        wantsWaiting = false;
-        while (open && !waiting.isEmpty() && mayRead()) {
-            if (config.choosesReceiveBuffers()) {
-                deliverCopy();
-            } else {
-                deliver(nextWaiting(), true);
-            }
-        }
-    }
-
-    /** The pipeline keeps enough already. */
-    private void deliverWhole(Message message, boolean retained) {
-        int length = message.length();
-        ByteBuf copy;
-        try {
-            copy = config.getAllocator().directBuffer(length, length);
-            var _ = copy.writeBytes(message.buffer().asSlice(0, length).asByteBuffer());
-            copiedIn += length;
-        } finally {
-            if (retained) {
-                message.release();
-            }
-        }
-        delivers(copy, length);
-    }
-
-    /** By the event loop: what it threw concerns this channel only. */
-    void failedToRead(Throwable thrown) {
-        inRound = false;
-        pipeline().fireExceptionCaught(thrown);
-        rdmaUnsafe().close(voidPromise());
-    }
-
-    /** The program has chosen what it reads into. */
-    private void deliverCopy() {
-        Message message = waiting.element();
-        var round = unsafe().recvBufAllocHandle();
-        ByteBuf copy = round.allocate(config.getAllocator());
-        int length = Math.min(copy.writableBytes(), message.length() - firstRead);
-        var _ = copy.writeBytes(message.buffer().asSlice(firstRead, length).asByteBuffer());
-        firstRead += length;
-        if (firstRead == message.length()) {
-            firstRead = 0;
-            nextWaiting().release();
-        }
-        round.attemptedBytesRead(copy.capacity());
-        delivers(copy, length);
-    }
-
-    private void delivers(ByteBuf buffer, int length) {
-        var round = unsafe().recvBufAllocHandle();
-        round.lastBytesRead(length);
-        round.incMessagesRead(1);
-        readPending = false;
-        pipeline().fireChannelRead(buffer);
     }
 
     @Override
     protected void doBeginRead() {
-        readPending = true;
-        wantWaiting();
-    }
-
-    private void wantWaiting() {
-        if (active && readPending && !inRound && !wantsWaiting && !waiting.isEmpty()) {
-            wantsWaiting = true;
-            handler().wantsWaiting(this);
-        }
+        incoming.beginRead();
     }
 
     /** Reports the end of the stream, once all that came before was read. */
-    private void reportEnd() {
-        if (!active || !waiting.isEmpty() || inRound || !(peerEnded || gone)) {
+    void reportEnd() {
+        if (!active || incoming.isReading() || !(peerEnded || gone)) {
             return;
         }
         if (!endReported && !inputShutdown) {
@@ -646,13 +464,6 @@ public final class RdmaChannel extends AbstractChannel implements SocketChannel 
         if (gone) {
             rdmaUnsafe().close(voidPromise());
         }
-    }
-
-    private void dropWaiting() {
-        while (!waiting.isEmpty()) {
-            nextWaiting().release();
-        }
-        firstRead = 0;
     }
 
     // ---- writing
@@ -740,13 +551,13 @@ public final class RdmaChannel extends AbstractChannel implements SocketChannel 
         rdmaUnsafe().closeNow();
         // The peer has closed it, as the end of a TCP stream; or something is wrong.
         boolean peerClosed = why == null || why.status() == Status.CONNECTION_INVALID;
-        if (!config.isAutoClose() || (peerClosed && !waiting.isEmpty())) {
+        if (!config.isAutoClose() || (peerClosed && incoming.waits())) {
             rdmaUnsafe().failWrites(why);
         }
         if (why == null || peerClosed) {
             reportEnd();
         } else if (open) {
-            dropWaiting();
+            incoming.drop();
             pipeline().fireExceptionCaught(new IOException(why.getMessage(), why));
             rdmaUnsafe().close(voidPromise());
         }
@@ -780,7 +591,7 @@ public final class RdmaChannel extends AbstractChannel implements SocketChannel 
             request.close(); // refuses the peer
         }
         failShutdown(new ClosedChannelException());
-        dropWaiting();
+        incoming.drop();
         if (outgoing != null) {
             outgoing.drop();
         }
@@ -838,7 +649,7 @@ public final class RdmaChannel extends AbstractChannel implements SocketChannel 
             promise.setFailure(new NotYetConnectedException());
         } else {
             inputShutdown = true;
-            dropWaiting();
+            incoming.drop();
             promise.setSuccess();
         }
         return promise;
@@ -910,7 +721,7 @@ public final class RdmaChannel extends AbstractChannel implements SocketChannel 
      */
     public long copiedBytes() {
         Outgoing out = outgoing;
-        return copiedIn + (out == null ? 0 : out.copied());
+        return incoming.copied() + (out == null ? 0 : out.copied());
     }
 
     @Override

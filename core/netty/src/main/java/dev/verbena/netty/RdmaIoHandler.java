@@ -49,8 +49,8 @@ public final class RdmaIoHandler implements IoHandler {
     private final RdmaDevice device;
     private final RdmaDevice.Opened opened;
     private final Set<RdmaHandle> handles = new LinkedHashSet<>();
-    private final List<RdmaChannel> reading = new ArrayList<>(); // whose round of reads is not over
-    private final List<RdmaChannel> readable = new ArrayList<>(); // that want what has come before
+    private final List<Incoming> reading = new ArrayList<>(); // whose round of reads is not over
+    private final List<Incoming> readable = new ArrayList<>(); // that want what has come before
     private final LongObjectMap<ReceivedByteBuf> buffers = new LongObjectHashMap<>(); // by address
     private volatile @Nullable Poller poller; // of the event loop, also when it is closed
     private @Nullable Throwable failure; // why there is none
@@ -163,11 +163,11 @@ public final class RdmaIoHandler implements IoHandler {
         endRounds();
         int count = readable.size();
         for (int i = 0; i < count; i++) { // no iterator, and a round may add some
-            RdmaChannel channel = readable.get(i);
+            Incoming incoming = readable.get(i);
             try {
-                channel.readWaiting();
+                incoming.readWaiting();
             } catch (Throwable t) {
-                channel.failedToRead(t);
+                incoming.failed(t);
             }
         }
         if (count > 0) {
@@ -178,24 +178,24 @@ public final class RdmaIoHandler implements IoHandler {
 
     private void endRounds() {
         for (int i = 0; i < reading.size(); i++) {
-            RdmaChannel channel = reading.get(i);
+            Incoming incoming = reading.get(i);
             try {
-                channel.readRoundEnds();
+                incoming.roundEnds();
             } catch (Throwable t) {
-                channel.failedToRead(t);
+                incoming.failed(t);
             }
         }
         reading.clear();
     }
 
     /** A channel has begun to read, and hears when the loop has nothing more for it. */
-    void reads(RdmaChannel channel) {
-        reading.add(channel);
+    void reads(Incoming incoming) {
+        reading.add(incoming);
     }
 
     /** A channel wants what came when it did not read. */
-    void wantsWaiting(RdmaChannel channel) {
-        readable.add(channel);
+    void wantsWaiting(Incoming incoming) {
+        readable.add(incoming);
     }
 
     /** A buffer over memory that a message has come to: the one of the message before. */

@@ -13,7 +13,7 @@ import java.util.Objects;
  * A message that has arrived, where the device has put it, until the last reference is released.
  */
 final class ReceivedByteBuf extends SegmentByteBuf {
-    private @Nullable RdmaChannel channel; // that has received it
+    private @Nullable Incoming incoming; // that has delivered it
     private boolean lives; // until the event loop has taken it back
     private @Nullable Message message; // to be released; null while the handler does that
 
@@ -26,8 +26,8 @@ final class ReceivedByteBuf extends SegmentByteBuf {
         return !lives && memory().byteSize() == received.byteSize() && memory().scope().isAlive();
     }
 
-    void begin(RdmaChannel by, Message received) {
-        channel = by;
+    void begin(Incoming by, Message received) {
+        incoming = by;
         lives = true;
         message = null;
         begin(memory(), received.length(), received.length());
@@ -49,11 +49,11 @@ final class ReceivedByteBuf extends SegmentByteBuf {
 
     @Override
     public ByteBufAllocator alloc() {
-        return Objects.requireNonNull(channel).alloc();
+        return Objects.requireNonNull(incoming).alloc();
     }
 
     @Override
     void freed() {
-        Objects.requireNonNull(channel).freed(this);
+        Objects.requireNonNull(incoming).freed(this);
     }
 }

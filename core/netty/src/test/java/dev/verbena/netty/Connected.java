@@ -41,7 +41,7 @@ final class Connected implements AutoCloseable {
         @Override
         public void channelRead(ChannelHandlerContext context, Object message) {
             ByteBuf buffer = (ByteBuf) message;
-            bytes += buffer.readableBytes();
+            int length = buffer.readableBytes();
             if (keeps) {
                 kept.add(buffer);
             } else {
@@ -50,6 +50,7 @@ final class Connected implements AutoCloseable {
                 }
                 buffer.release();
             }
+            bytes += length; // last: tests wait for it
         }
 
         String text() {
