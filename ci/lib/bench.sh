@@ -43,7 +43,7 @@ ROWS_OF_JMH=(post-poll post-poll-confined chain chain-confined batch-confined pr
 ROWS_OF_PEERS=(peers-one peers-chain peers-queue-pairs peers-message-64 peers-message-65536 peers-message-1048576
     peers-connections-1 peers-connections-5000
     peers-netty-64 peers-netty-65536 peers-netty-1048576 peers-netty-grpc peers-netty-flight)
-ROWS_HERE=("${ROWS_OF_JMH[@]}" two-threads two-pollers idle-queue-pair idle-channel cold-start load-queue-pairs load-depth "${ROWS_OF_PEERS[@]}")
+ROWS_HERE=("${ROWS_OF_JMH[@]}" two-threads two-pollers idle-queue-pair idle-channel idle-netty cold-start load-queue-pairs load-depth "${ROWS_OF_PEERS[@]}")
 ROWS_ON_DEVICES=(send-latency write-latency send-bandwidth write-bandwidth read-bandwidth message-rate events register connect
     first-round-trips first-message)
 # Rows whose programs emulated processors also count. There the counts are what to compare; the times come from one fork only.
@@ -178,7 +178,7 @@ bench_here() {
             allocation) printf "$row\t%s\n" one one-confined chain chain-confined batch-confined prepared-confined message ;;
             load-queue-pairs) printf "$row\t%s\n" 1 2 4 8 16 32 64 128 256 512 1024 ;;
             load-depth) printf "$row\t%s\n" 1 2 4 8 16 32 64 128 256 512 1024 2048 4096 ;;
-            idle-queue-pair | idle-channel) printf "$row\t%s\n" heap native ;;
+            idle-queue-pair | idle-channel | idle-netty) printf "$row\t%s\n" heap native ;;
             cold-start) printf "$row\t%s\n" main 'first message by NIO' 'first completion' '10,000 more' ;;
             peers-*) ask_peers "$row" ;;
             *) printf '%s\t\n' "$row" ;;
@@ -206,6 +206,9 @@ bench_here() {
         if here_is idle-queue-pair && [ "$fork" = 1 ]; then
             bench_one idle-queue-pair-c-1.txt "$programs/idle_pairs"
             bench_one idle-queue-pair-java-1.txt "${java[@]}" -Xint -cp "$class_path" dev.verbena.bench.IdlePairs
+        fi
+        if here_is idle-netty && [ "$fork" = 1 ]; then
+            bench_one idle-netty-java-1.txt "${java[@]}" -Xint -cp "$class_path" dev.verbena.bench.NettyIdle
         fi
         if here_is idle-channel && [ "$fork" = 1 ]; then
             bench_one idle-channel-java-1.txt "${java[@]}" -Xint -cp "$class_path" dev.verbena.bench.IdleChannels

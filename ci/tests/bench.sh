@@ -8,7 +8,7 @@
 test_bench_has_no_such_row() {
     roce bench -- post-pole
     exits_with 64
-    says "bench has no row post-pole; it has post-poll post-poll-confined chain chain-confined batch-confined prepared-confined arm-await message allocation two-threads two-pollers idle-queue-pair idle-channel cold-start load-queue-pairs load-depth peers-one peers-chain peers-queue-pairs peers-message-64 peers-message-65536 peers-message-1048576 peers-connections-1 peers-connections-5000 peers-netty-64 peers-netty-65536 peers-netty-1048576 peers-netty-grpc peers-netty-flight send-latency"
+    says "bench has no row post-pole; it has post-poll post-poll-confined chain chain-confined batch-confined prepared-confined arm-await message allocation two-threads two-pollers idle-queue-pair idle-channel idle-netty cold-start load-queue-pairs load-depth peers-one peers-chain peers-queue-pairs peers-message-64 peers-message-65536 peers-message-1048576 peers-connections-1 peers-connections-5000 peers-netty-64 peers-netty-65536 peers-netty-1048576 peers-netty-grpc peers-netty-flight send-latency"
 }
 
 test_bench_asks_for_devices_before_it_builds() {

@@ -265,6 +265,15 @@ class StandInTest {
     }
 
     @Test
+    void measuresTheMemoryOfIdleChannelsOfNetty() throws Exception {
+        compileConnectionManager();
+        assertThat(java(NettyIdle.class, List.of("-Xint"), "--count", "100"))
+                .matches(
+                        "RESULT\tnetty-idle\theap\t\\d+\\.\\d\\d\tB\n"
+                                + "RESULT\tnetty-idle\tnative\t\\d+\\.\\d\\d\tB\n");
+    }
+
+    @Test
     void measuresCallsOfGrpcAndFlightOverItAndOverTcp() throws Exception {
         compileConnectionManager();
         for (String what : List.of("verbena", "epoll")) {

@@ -211,6 +211,8 @@ final class Outputs {
                     case "two-threads -" -> List.of(Row.TWO_THREADS.key(), "");
                     case "idle-queue-pair heap" -> List.of(Row.IDLE_QUEUE_PAIR.key(), "heap");
                     case "idle-queue-pair native" -> List.of(Row.IDLE_QUEUE_PAIR.key(), "native");
+                    case "netty-idle heap" -> List.of(Row.IDLE_NETTY.key(), "heap");
+                    case "netty-idle native" -> List.of(Row.IDLE_NETTY.key(), "native");
                     case "idle-channel heap" -> List.of(Row.IDLE_CHANNEL.key(), "heap");
                     case "idle-channel native" -> List.of(Row.IDLE_CHANNEL.key(), "native");
                     case "two-pollers -" -> List.of(Row.TWO_POLLERS.key(), "");

@@ -201,14 +201,25 @@ final class Page {
             its times are those of the whole process. Neither latency nor throughput of a network is measured. Soft-RoCE
             saves nothing: its kernel module sends UDP packets.
             """,
-                    Stream.of(
-                                    Row.PEERS_NETTY_64,
-                                    Row.PEERS_NETTY_65536,
-                                    Row.PEERS_NETTY_1048576,
-                                    Row.PEERS_NETTY_GRPC,
-                                    Row.PEERS_NETTY_FLIGHT,
-                                    Row.PEERS_NETTY_ALLOCATION)
-                            .flatMap(row -> peers(row, EPOLL))
+                    Stream.concat(
+                                    Stream.of(
+                                                    Row.PEERS_NETTY_64,
+                                                    Row.PEERS_NETTY_65536,
+                                                    Row.PEERS_NETTY_1048576,
+                                                    Row.PEERS_NETTY_GRPC,
+                                                    Row.PEERS_NETTY_FLIGHT,
+                                                    Row.PEERS_NETTY_ALLOCATION)
+                                            .flatMap(row -> peers(row, EPOLL)),
+                                    Stream.of("heap", "native")
+                                            .map(
+                                                    where ->
+                                                            new Entry(
+                                                                    "Memory of an idle channel, "
+                                                                            + where,
+                                                                    Peer.NETTY_VERBENA.words(),
+                                                                    Row.IDLE_NETTY,
+                                                                    where,
+                                                                    Side.JAVA)))
                             .toList(),
                     Row.PEERS_NETTY_64,
                     Row.PEERS_NETTY_65536,

@@ -27,6 +27,8 @@ enum Row {
     IDLE_QUEUE_PAIR("Memory of an idle queue pair, depth 16", Parameter.WORD),
     /** IdleChannels: without what the provider takes. */
     IDLE_CHANNEL("Memory of an idle message channel", Parameter.WORD),
+    /** NettyIdle, the same. */
+    IDLE_NETTY("Memory of an idle channel of Netty", Parameter.WORD),
     /** Startup, a new JVM each time; C has no counterpart that means anything. */
     COLD_START("Start of a JVM, stand-in", Parameter.WORD),
     /** JMH's ArmAndAwait.wake and c/arm_await.c. */
@@ -144,7 +146,7 @@ enum Row {
 
     /** Whether C has no counterpart. */
     boolean isJavaOnly(String value) {
-        return List.of(ALLOCATION, FIRST_MESSAGE, COLD_START, TWO_POLLERS, IDLE_CHANNEL)
+        return List.of(ALLOCATION, FIRST_MESSAGE, COLD_START, TWO_POLLERS, IDLE_CHANNEL, IDLE_NETTY)
                         .contains(this)
                 || (this == IDLE_QUEUE_PAIR && value.equals("heap"));
     }
