@@ -65,6 +65,7 @@ class SecretsTest {
     private final Set<Integer> tokens = Collections.synchronizedSet(new HashSet<>());
     private final List<String> texts = Collections.synchronizedList(new ArrayList<>());
     private int found;
+    private boolean answered; // by the poller
 
     /** Keeps all that is logged, with the stack traces. */
     private final Handler log =
@@ -158,9 +159,9 @@ class SecretsTest {
             keep(server, region, list(region), options, poller.domain(), fabric.adapter);
             keep(fabric.adapter.connections(), fabric.adapter.connectionCounters());
             CompletableFuture<Message> returned = exposure.returned();
-            channel.abandon(); // with a secret outstanding
-            keep(channel.closeReason());
+            channel.send(message(exposed), LONG); // the server fails, with a secret outstanding
             channel.closed().join();
+            keep(channel.closeReason());
             fails(returned);
             try {
                 channel.send(message(exposed), LONG);
@@ -170,13 +171,16 @@ class SecretsTest {
         }
     }
 
-    /** By the server: answers, and then throws, which is logged. */
+    /** By the server: answers the first message, and fails at the second, which is logged. */
     private void answer(MessageChannel channel, Message message) {
         RemoteMemory exposed = RemoteMemory.readFrom(message.data(), PLANTED.length);
         tokens.add(exposed.token());
         keep(message, exposed, channel);
+        if (answered) {
+            throw new IllegalStateException("The handler fails");
+        }
+        answered = true;
         check(channel.trySend(message.data()).isSuccess());
-        throw new IllegalStateException("The handler fails");
     }
 
     private static void check(boolean fact) {
