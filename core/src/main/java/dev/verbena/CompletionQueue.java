@@ -50,7 +50,6 @@ public final class CompletionQueue extends NativeObject {
 
     private final Adapter adapter;
     private volatile int depth;
-    private final int mostKept; // completions that no poll of the program's has taken
     private final DeviceControl control;
     private final int vector;
     private final EventChannel<Events> channel;
@@ -80,7 +79,6 @@ public final class CompletionQueue extends NativeObject {
         try {
             checkDepth(depth);
             this.depth = depth;
-            this.mostKept = options.values.kept;
             this.vector = adapter.device().vector(options.values.vector);
             AdapterEvents adapterEvents = adapter.events();
             CompletionChannel shared = options.values.channel;
@@ -175,11 +173,6 @@ public final class CompletionQueue extends NativeObject {
         }
     }
 
-    /** How many completions are kept for the program: as many as the native queue has, or less. */
-    private int kept(int depth) {
-        return Math.min(SendQueue.DEPTH_FACTOR * depth, mostKept);
-    }
-
     private void checkDepth(int depth) {
         int max = adapter.reported().maxCompletionQueueDepth() / SendQueue.DEPTH_FACTOR;
         if (depth < 1 || depth > max) {
@@ -193,7 +186,13 @@ public final class CompletionQueue extends NativeObject {
     /** What this queue is armed for; as a member of its channel, it leads back to the queue. */
     final class Events extends CompletionEvents {
         Events(@Nullable Thread owner) {
-            super(adapter.queueDevice(), address, kept(depth), owner, entry, callback != null);
+            super(
+                    adapter.queueDevice(),
+                    address,
+                    SendQueue.DEPTH_FACTOR * depth,
+                    owner,
+                    entry,
+                    callback != null);
         }
 
         CompletionQueue queue() {
@@ -396,7 +395,7 @@ public final class CompletionQueue extends NativeObject {
         run(
                 () -> {
                     checkDepth(depth);
-                    poller.resized(kept(depth));
+                    poller.resized(SendQueue.DEPTH_FACTOR * depth);
                     Errno.check(
                             control.resizeCq(address, SendQueue.DEPTH_FACTOR * depth),
                             "ibv_resize_cq(%d)".formatted(SendQueue.DEPTH_FACTOR * depth),

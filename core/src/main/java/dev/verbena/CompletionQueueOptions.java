@@ -25,7 +25,6 @@ public final class CompletionQueueOptions {
         boolean confined;
         @Nullable Consumer<Status> callback;
         int vector = SPREAD;
-        int kept = Integer.MAX_VALUE;
         @Nullable CompletionChannel channel;
     }
 
@@ -109,33 +108,13 @@ public final class CompletionQueueOptions {
         return with(changed -> changed.channel = Arguments.notNull(channel, "channel"));
     }
 
-    /**
-     * Limits the memory for completions that the library finds when it polls the queue for itself,
-     * and keeps until the program polls: it does so before it closes a queue pair, for example. By
-     * default there is room for as many as the queue can hold, 28 bytes for each. A program that
-     * polls all the time needs less, such as 256: completions that find no room stay in the queue.
-     * Only the requests of a queue pair that is closed then end with CANCELLED, even those whose
-     * success is still in the queue.
-     *
-     * @param completions how many are kept at most; the library rounds less than 64 up to that
-     * @return a changed copy of these options
-     */
-    public CompletionQueueOptions keeping(int completions) {
-        if (completions < 1) {
-            throw new IllegalArgumentException(
-                    "A completion queue keeps 1 or more completions, not " + completions);
-        }
-        return with(changed -> changed.kept = completions);
-    }
-
     @Override
     public String toString() {
-        return "CompletionQueueOptions(depth %d%s%s%s, %s%s)"
+        return "CompletionQueueOptions(depth %d%s%s, %s%s)"
                 .formatted(
                         values.depth,
                         values.confined ? ", confined" : "",
                         values.callback == null ? "" : ", with a callback",
-                        values.kept == Integer.MAX_VALUE ? "" : ", keeping " + values.kept,
                         values.vector == SPREAD ? "any vector" : "vector " + values.vector,
                         values.channel == null ? "" : ", " + values.channel);
     }

@@ -19,9 +19,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.time.temporal.ChronoUnit;
-import java.util.EnumMap;
 import java.util.List;
-import java.util.Map;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.ThreadFactory;
@@ -357,48 +355,5 @@ class CompletionQueueTest {
                     .extracting(e -> ((VerbenaException) e).status())
                     .isEqualTo(Status.NOT_SUPPORTED);
         }
-    }
-
-    /** As many as its ring holds; the others it would find only if it had room for all. */
-    @Test
-    void keepsAsManyAsItIsTold() {
-        FakeDevice device = new FakeDevice();
-        try (Adapter adapter = FakeAdapters.open(device);
-                ProtectionDomain domain = adapter.createProtectionDomain();
-                MemoryRegion memory = domain.allocate(8, Access.LOCAL_WRITE);
-                CompletionQueue few =
-                        adapter.createCompletionQueue(
-                                CompletionQueueOptions.depth(200).keeping(70));
-                CompletionQueue all =
-                        adapter.createCompletionQueue(CompletionQueueOptions.depth(200))) {
-            BufferList buffer = new BufferList(1).add(memory, 0, 8);
-            assertThat(left(domain, few, buffer, device)).containsEntry(Status.SUCCESS, 70);
-            assertThat(left(domain, all, buffer, device)).containsEntry(Status.SUCCESS, 100);
-        }
-        CompletionQueueOptions options = CompletionQueueOptions.depth(1);
-        assertThatThrownBy(() -> options.keeping(0)).isInstanceOf(IllegalArgumentException.class);
-        assertThat(options.keeping(9)).hasToString(options.toString().replace(",", ", keeping 9,"));
-        device.dispose();
-    }
-
-    /** How a hundred writes of a queue pair end that was closed before anybody polled. */
-    private static Map<Status, Integer> left(
-            ProtectionDomain domain, CompletionQueue queue, BufferList buffer, FakeDevice device) {
-        QueuePair pair = domain.createQueuePair(queue, queue, QueuePairLimits.depths(100, 1));
-        pair.connect(pair.address());
-        for (int i = 0; i < 100; i++) {
-            pair.write(i, buffer, Rig.REMOTE, 1, OpFlags.NONE).orThrow();
-        }
-        device.run();
-        pair.close();
-        Map<Status, Integer> ends = new EnumMap<>(Status.class);
-        Completions completions = new Completions(7);
-        while (queue.poll(completions) > 0) {
-            for (int i = 0; i < completions.size(); i++) {
-                ends.merge(completions.status(i), 1, Integer::sum);
-            }
-        }
-        assertThat(ends.values().stream().mapToInt(count -> count).sum()).isEqualTo(100);
-        return ends;
     }
 }

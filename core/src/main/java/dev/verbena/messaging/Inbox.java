@@ -26,7 +26,7 @@ final class Inbox {
     private final Deque<Message> waiting = new ArrayDeque<>(1);
     private final Condition changed;
     private @Nullable LargeArrivals large; // null until the peer announces one
-    private int unreleased; // messages in receives
+    private int unreleased; // messages that came in receives
 
     Inbox(MessageChannel channel, Credits credits, Outbox outbox, Exposures exposures) {
         this.channel = channel;

@@ -142,13 +142,10 @@ public final class Message implements AutoCloseable {
     /** By the channel, with its lock: as {@link #copyOut}, and the program keeps it. */
     boolean moves() {
         ensureNotReleased();
+        boolean copied = copyOut(); // first: if it fails, the handler's end releases the message
+        moved |= copied;
         retained = true;
-        if (!held) {
-            return false;
-        }
-        var _ = copyOut();
-        moved = true;
-        return true;
+        return copied;
     }
 
     /** By the channel, with its lock: whether it was moved and not released. */
@@ -234,15 +231,17 @@ public final class Message implements AutoCloseable {
     }
 
     /**
-     * Keeps the message as {@link #retain} does, but in a copy on the Java heap: its receive, which
-     * channels may share, takes another message at once. The peer may send one in its place only
-     * when it is released. For a program that cannot say when that will be, so that the other
+     * Keeps the message as {@link #retain} does, but in a copy on the Java heap. Its receive, which
+     * channels may share, takes another message at once: do not read a segment any more that {@link
+     * #data} or {@link #buffer} returned before this call. The peer may send another message in its
+     * place only when it is released. Detach a message that is kept for long, so that the other
      * channels of the poller do not run out of receives. A large message has memory of its own, and
      * stays there. A second call does nothing.
      *
      * @return this message, whose {@link #data} is the copy
-     * @throws IllegalStateException if it was released
+     * @throws IllegalStateException if it was released, or is tracked and another thread reads it
      * @throws WrongThreadException as {@link #release} does
+     * @throws OutOfMemoryError if there is no room for the copy: the message stays where it is
      */
     public Message detach() {
         channel().inbox.detach(this);

@@ -18,10 +18,6 @@ import java.util.Arrays;
 final class PollerQueues implements AutoCloseable {
     private static final int DEPTH = 4096; // at least
 
-    // Completions that are not polled by the poller: those that come while it closes a connection,
-    // and whose connections have not ended.
-    private static final int KEPT = 256;
-
     private final Adapter adapter;
     private final CompletionChannel events;
     private final boolean confined;
@@ -46,9 +42,7 @@ final class PollerQueues implements AutoCloseable {
             }
         }
         CompletionQueueOptions options =
-                CompletionQueueOptions.depth(depthOfNext(completions))
-                        .keeping(KEPT)
-                        .channel(events);
+                CompletionQueueOptions.depth(depthOfNext(completions)).channel(events);
         PollerQueue made =
                 new PollerQueue(
                         adapter.createCompletionQueue(confined ? options.confined() : options));

@@ -17,6 +17,7 @@ import java.lang.foreign.ValueLayout;
 import java.nio.ByteBuffer;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.HexFormat;
 import java.util.List;
 import java.util.Queue;
 import java.util.concurrent.BlockingQueue;
@@ -398,6 +399,27 @@ class MessageChannelTest {
             message.release();
             assertThat(two.device.receives).hasSize(posted + 1);
         }
+    }
+
+    /** It might write into what the polling thread composes for another channel. */
+    @Test
+    void anotherThreadThanThePollersComposesNothing() {
+        try (OneThread two = new OneThread(SMALL, null)) {
+            PostScratch shared = two.poller.memory().takeScratch(1);
+            String before = bytes(shared);
+            CompletableFuture<Void> elsewhere =
+                    CompletableFuture.runAsync(
+                            () -> {
+                                var _ = two.a.trySend(text("not from here"));
+                            });
+            assertThatThrownBy(elsewhere::join).hasCauseInstanceOf(WrongThreadException.class);
+            assertThat(bytes(shared)).isEqualTo(before);
+        }
+    }
+
+    private static String bytes(PostScratch scratch) {
+        MemorySegment memory = scratch.region.memory().asSlice(scratch.at, PostScratch.BYTES);
+        return HexFormat.of().formatHex(memory.toArray(ValueLayout.JAVA_BYTE));
     }
 
     /** The thread that is to have a message is interrupted before it has taken it. */

@@ -87,8 +87,16 @@ final class Incoming {
         } else {
             var _ = message.retain();
         }
+        boolean added = false;
+        try {
+            waiting.add(message);
+            added = true;
+        } finally {
+            if (!added) { // out of memory
+                message.release();
+            }
+        }
         handler.lends(receives(message));
-        waiting.add(message);
         wantWaiting();
     }
 
@@ -130,8 +138,16 @@ final class Incoming {
             deliverWhole(message, retained);
             return;
         }
-        ReceivedByteBuf buffer = handler.bufferOver(message.buffer());
-        buffer.begin(this, message);
+        ReceivedByteBuf buffer;
+        try {
+            buffer = handler.bufferOver(message.buffer());
+            buffer.begin(this, message);
+        } catch (Throwable t) { // out of memory
+            if (retained) {
+                message.release();
+            }
+            throw t;
+        }
         delivers(RegisteredByteBufAllocator.watched(buffer), length);
         if (buffer.refCnt() > 0) {
             if (!retained) {
@@ -139,7 +155,7 @@ final class Incoming {
             }
             buffer.keeps(message);
             lent++;
-            handler.lends(1);
+            handler.lends(large ? 0 : 1);
             lentBytes += large ? length : 0;
         } else if (retained) {
             message.release();
@@ -167,9 +183,10 @@ final class Incoming {
         Message kept = buffer.takeMessage();
         if (kept != null) {
             int length = kept.length();
+            boolean large = length > eager;
             lent--;
-            channel.handler().lends(-1);
-            lentBytes -= length > eager ? length : 0;
+            channel.handler().lends(large ? 0 : -1);
+            lentBytes -= large ? length : 0;
             kept.release();
         }
     }

@@ -49,14 +49,14 @@ public class CompletionEvents implements EventChannel.Member, CompletionPoller.L
      * The events of a completion queue, and its poller.
      *
      * @param queue the address of the {@code ibv_cq}, created with the context of the entry
-     * @param kept how many completions are kept for the consumer at most
+     * @param depth how many completions that holds
      * @param owner the thread that the queue is confined to, or null
      * @param calledBack whether each arm that fired gets a callback
      */
     public CompletionEvents(
             QueueDevice device,
             long queue,
-            int kept,
+            int depth,
             @Nullable Thread owner,
             EventChannel<?>.Entry entry,
             boolean calledBack) {
@@ -64,7 +64,7 @@ public class CompletionEvents implements EventChannel.Member, CompletionPoller.L
         this.queue = queue;
         this.entry = entry;
         this.calledBack = calledBack;
-        this.poller = new CompletionPoller(device, queue, kept, owner, this);
+        this.poller = new CompletionPoller(device, queue, depth, owner, this);
     }
 
     /** Polls the queue. */

@@ -66,11 +66,15 @@ public final class CompletionPoller {
     /**
      * Makes a poller.
      *
-     * @param kept how many completions it keeps for the consumer at most
+     * @param depth how many completions the native queue holds; as many are kept
      * @param owner the thread that the queue is confined to, or null
      */
     public CompletionPoller(
-            QueueDevice device, long address, int kept, @Nullable Thread owner, Listener listener) {
+            QueueDevice device,
+            long address,
+            int depth,
+            @Nullable Thread owner,
+            Listener listener) {
         this.context = device.context();
         this.provider = device.provider();
         this.sharedQueues = device.sharedQueues();
@@ -79,7 +83,7 @@ public final class CompletionPoller {
         this.lock = new QueueLock(owner);
         this.sharedChain = owner == null ? null : new SendChains.Shared();
         this.ownerTasks = new OwnerTasks(lock, this::callOwner);
-        this.delivery = new Delivery(provider, counts, Math.max(BATCH, kept));
+        this.delivery = new Delivery(provider, counts, Math.max(BATCH, depth));
     }
 
     // ---- queues that report here
@@ -136,10 +140,10 @@ public final class CompletionPoller {
                 });
     }
 
-    /** The native queue was resized: keeps so many completions from now on, if those are more. */
-    public void resized(int kept) {
-        CompletionRecords ring = new CompletionRecords(kept);
-        Credit[] credits = new Credit[kept];
+    /** The native queue was resized: keeps as many completions from now on, if those are more. */
+    public void resized(int depth) {
+        CompletionRecords ring = new CompletionRecords(depth);
+        Credit[] credits = new Credit[depth];
         changeByOwner(() -> delivery.enlarge(ring, credits));
     }
 

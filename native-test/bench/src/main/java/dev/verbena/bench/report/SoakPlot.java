@@ -69,7 +69,8 @@ public final class SoakPlot {
         }
         double last = rows.getLast()[0];
         List<Double> ticks =
-                DoubleStream.iterate(0, tick -> tick <= last, tick -> tick + last / TICKS)
+                DoubleStream.iterate(
+                                0, tick -> tick <= last, tick -> tick + Math.max(1, last) / TICKS)
                         .boxed()
                         .toList();
         return new Plot.Panel(
