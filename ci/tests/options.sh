@@ -84,7 +84,7 @@ test_options_of_other_commands() {
     refuses "--quick is for ci/roce bench" test --quick
     refuses "--whole is for ci/roce trust" test --whole
     refuses "--soak is for ci/roce trust" test --soak 5
-    refuses "--soak 0: a whole number of minutes" trust --soak 0
+    refuses "--soak 0: a whole number of minutes, 1 or more" trust --soak 0
 }
 
 test_nothing_to_run() {

@@ -38,7 +38,8 @@ public record Footprint(long kibibytes, long heap, long locked, int descriptors,
         }
     }
 
-    private static int liveThreads() {
+    /** How many threads of Java there are, without that which reaps processes. */
+    public static int liveThreads() {
         return (int)
                 Thread.getAllStackTraces().keySet().stream()
                         .filter(thread -> !thread.getName().startsWith("process reaper"))
