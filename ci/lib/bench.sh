@@ -277,8 +277,9 @@ bench_peers() { # ROW FORK
             ;;
         peers-netty-*)
             case $1 in
-                *-grpc) netty+=(dev.verbena.bench.GrpcTurns) ;;
-                *-flight) netty=("${netty[0]}" --add-opens=java.base/java.nio=ALL-UNNAMED "${netty[@]:1}" dev.verbena.bench.FlightTurns) ;;
+                # It takes longer until all of HTTP/2 is compiled.
+                *-grpc) netty+=(dev.verbena.bench.GrpcTurns) brief=(--ms 400 --rounds 2) ;;
+                *-flight) netty=("${netty[0]}" --add-opens=java.base/java.nio=ALL-UNNAMED "${netty[@]:1}" dev.verbena.bench.FlightTurns) brief=(--ms 400 --rounds 2) ;;
                 *) netty+=(dev.verbena.bench.NettyTurns) brief+=(--bytes "${1##*-}") ;;
             esac
             peer netty-epoll c "${netty[@]}" epoll "${brief[@]}"
