@@ -247,7 +247,7 @@ final class Inbox {
         }
     }
 
-    /** A message of the program's is not needed where it is. From any thread. */
+    /** Frees the receive of a message that the program keeps. From any thread. */
     void detach(Message message) {
         channel.poller.checkThread();
         try (var _ = lock.hold()) {

@@ -112,7 +112,7 @@ final class WaitingRequests {
 
     // ---- messages that were refused for lack of room
 
-    /** A message was refused; whoever sent it may want to know of room. */
+    /** A message was refused: its sender may want to know when there is room. */
     void refused(long bytes, boolean copied) {
         refusedBytes = bytes;
         refusedCopied = copied;

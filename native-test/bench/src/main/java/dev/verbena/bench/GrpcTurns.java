@@ -30,7 +30,6 @@ import java.util.concurrent.CompletableFuture;
 public final class GrpcTurns {
     private static final int BYTES = 64;
     private static final int BATCH = 500;
-    private static final int WARM_UPS = 2;
 
     private GrpcTurns() {}
 
@@ -86,13 +85,7 @@ public final class GrpcTurns {
                         .usePlaintext()
                         .build();
         try {
-            Calls calls =
-                    new Calls(
-                            what,
-                            channel,
-                            echo,
-                            options.number("--rounds", 2),
-                            options.number("--ms", 150) * 1_000_000L);
+            Calls calls = new Calls(channel, echo, what, options);
             calls.next();
             calls.over.get();
         } finally {
@@ -124,27 +117,24 @@ public final class GrpcTurns {
     /** One call after the other, each from the event loop by the end of the one before. */
     private static final class Calls implements StreamObserver<byte[]> {
         final CompletableFuture<Void> over = new CompletableFuture<>();
-        private final String what;
         private final ManagedChannel channel;
         private final MethodDescriptor<byte[], byte[]> method;
-        private final int rounds;
-        private final long nanos;
+        private final LoopRounds rounds;
         private final byte[] request = new byte[BYTES];
-        private int round = -WARM_UPS;
-        private long times;
-        private long start;
 
         Calls(
-                String what,
                 ManagedChannel channel,
                 MethodDescriptor<byte[], byte[]> method,
-                int rounds,
-                long nanos) {
-            this.what = what;
+                String what,
+                Options options) {
             this.channel = channel;
             this.method = method;
-            this.rounds = rounds;
-            this.nanos = nanos;
+            this.rounds =
+                    new LoopRounds(
+                            options,
+                            10,
+                            BATCH,
+                            (nanos, heap) -> Results.print("netty-grpc", what, nanos, "ns"));
         }
 
         void next() {
@@ -160,29 +150,11 @@ public final class GrpcTurns {
 
         @Override
         public void onCompleted() {
-            times++;
-            if (start == 0) { // the first call connected, from another thread
-                begins();
-            } else if (times % BATCH == 0) {
-                long took = ThreadClock.nanos() - start;
-                if (took >= (round < 0 ? 10 * nanos : nanos)) {
-                    if (round >= 0) {
-                        Results.print("netty-grpc", what, (double) took / times, "ns");
-                    }
-                    round++;
-                    begins();
-                }
-            }
-            if (round < rounds) {
+            if (rounds.goesOn()) {
                 next();
             } else {
                 over.complete(null);
             }
-        }
-
-        private void begins() {
-            times = 0;
-            start = ThreadClock.nanos();
         }
 
         @Override

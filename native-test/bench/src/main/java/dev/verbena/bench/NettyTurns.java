@@ -2,8 +2,6 @@ package dev.verbena.bench;
 
 import static java.util.concurrent.TimeUnit.SECONDS;
 
-import com.sun.management.ThreadMXBean;
-
 import io.netty.bootstrap.Bootstrap;
 import io.netty.bootstrap.ServerBootstrap;
 import io.netty.buffer.ByteBuf;
@@ -15,7 +13,6 @@ import io.netty.channel.ChannelOption;
 import io.netty.channel.EventLoopGroup;
 import io.netty.channel.MultiThreadIoEventLoopGroup;
 
-import java.lang.management.ManagementFactory;
 import java.net.InetSocketAddress;
 import java.util.concurrent.CompletableFuture;
 
@@ -28,8 +25,6 @@ import java.util.concurrent.CompletableFuture;
  */
 public final class NettyTurns {
     private static final int ANSWER = 64;
-    private static final int WARM_UPS = 2;
-    private static final ThreadMXBean THREADS = (ThreadMXBean) ManagementFactory.getThreadMXBean();
 
     private NettyTurns() {}
 
@@ -49,12 +44,7 @@ public final class NettyTurns {
                         "--rounds",
                         "--bytes");
         String what = options.argument(0);
-        Asking asking =
-                new Asking(
-                        what,
-                        options.number("--bytes", ANSWER),
-                        options.number("--rounds", 2),
-                        options.number("--ms", 150) * 1_000_000L);
+        Asking asking = new Asking(what, options.number("--bytes", ANSWER), options);
         NettyTransport transport = NettyTransport.named(what);
         EventLoopGroup group = new MultiThreadIoEventLoopGroup(1, transport.loops());
         try {
@@ -137,64 +127,38 @@ public final class NettyTurns {
     /** Asks, and measures. */
     private static final class Asking extends End {
         final CompletableFuture<Void> over = new CompletableFuture<>();
-        private final String what;
         private final int bytes;
-        private final int rounds;
-        private final long nanos;
-        private final int batch;
-        private int round = -WARM_UPS;
-        private long times;
-        private long start;
-        private long allocated;
+        private final LoopRounds rounds;
 
-        Asking(String what, int bytes, int rounds, long nanos) {
+        Asking(String what, int bytes, Options options) {
             super(ANSWER);
-            this.what = what;
             this.bytes = bytes;
-            this.rounds = rounds;
-            this.nanos = nanos;
-            this.batch = Math.max(1, 1000 * ANSWER / bytes);
+            String name = what + " bytes=" + bytes;
+            this.rounds =
+                    new LoopRounds(
+                            options,
+                            4,
+                            Math.max(1, 1000 * ANSWER / bytes),
+                            (nanos, heap) -> {
+                                Results.print("netty", name, nanos, "ns");
+                                if (bytes == ANSWER) {
+                                    Results.print("netty-allocation", name, heap, "B");
+                                }
+                            });
         }
 
         @Override
         public void channelActive(ChannelHandlerContext context) {
-            begin();
             send(context, bytes);
-        }
-
-        private void begin() {
-            times = 0;
-            allocated = THREADS.getCurrentThreadAllocatedBytes();
-            start = ThreadClock.nanos();
         }
 
         @Override
         void whole(ChannelHandlerContext context) {
-            times++;
-            if (times % batch == 0) {
-                long took = ThreadClock.nanos() - start;
-                if (took >= (round < 0 ? 4 * nanos : nanos)) {
-                    ends(took);
-                }
-            }
-            if (round < rounds) {
+            if (rounds.goesOn()) {
                 send(context, bytes);
             } else {
                 over.complete(null);
             }
-        }
-
-        private void ends(long took) {
-            if (round >= 0) {
-                String name = what + " bytes=" + bytes;
-                double heap = THREADS.getCurrentThreadAllocatedBytes() - allocated;
-                Results.print("netty", name, (double) took / times, "ns");
-                if (bytes == ANSWER) {
-                    Results.print("netty-allocation", name, heap / times, "B");
-                }
-            }
-            round++;
-            begin();
         }
 
         @Override

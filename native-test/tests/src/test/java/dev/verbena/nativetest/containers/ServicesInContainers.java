@@ -164,7 +164,7 @@ abstract class ServicesInContainers {
         }
     }
 
-    /** As published, but for its event loops and channels. */
+    /** As published, except for its event loops and channels. */
     @Test
     void grpcBetweenTwoServices() {
         try (JavaContainer server =
