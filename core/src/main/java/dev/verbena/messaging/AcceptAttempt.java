@@ -74,7 +74,7 @@ final class AcceptAttempt {
             made.open(connector);
             var _ =
                     connector
-                            .acceptAsync(made.pair, made.connectionOptions())
+                            .acceptAsync(made.pair, options.connection(poller.adapter()))
                             .whenComplete((nothing, thrown) -> accepted(made, thrown));
         } catch (Throwable t) {
             if (channel != null) {

@@ -6,10 +6,15 @@ import dev.verbena.internal.util.Arguments;
 
 import org.jspecify.annotations.Nullable;
 
+import java.lang.foreign.MemorySegment;
+import java.time.Duration;
+import java.util.concurrent.CompletableFuture;
+import java.util.function.Function;
+
 /**
  * Requests and answers over the messages of channels: the handler of a {@link MessageServer}, a
  * {@link MessageClient} or a {@link MessageChannel} whose peer's handler is one, too. Each side may
- * {@linkplain MessageChannel#call call} the other. The same object serves any number of channels.
+ * {@linkplain #call call} the other. The same object serves any number of channels.
  *
  * <p>The server:
  *
@@ -49,6 +54,41 @@ public final class Calls implements MessageHandler {
     @CheckReturnValue
     public static Calls outgoing() {
         return new Calls(null);
+    }
+
+    /**
+     * Calls the peer: sends a request, and gets the answer. The handler of both sides is a {@code
+     * Calls}. Returns at once; without room, the request waits.
+     *
+     * <p>A future that is cancelled discards the answer. The peer does not learn of that, nor that
+     * the time is over: whether it did what it was asked for is not known then.
+     *
+     * @param channel whose peer is called
+     * @param request is copied
+     * @param timeout how long the peer has, checked every 100 ms
+     * @param answer makes the result from the answer, on the polling thread; must not block. The
+     *     message is valid until it returns, unless it calls {@link Message#retain}. What it
+     *     throws, the future fails with
+     * @param <T> of the result
+     * @return a future that is completed by the polling thread. It fails with a {@link
+     *     CallFailedException} when the peer answers with an error; and with a {@link
+     *     MessagingException}: IO_TIMEOUT when there was no answer in time, NO_MORE_ENTRIES when
+     *     512 calls are outstanding already, or why the channel was closed
+     * @throws IllegalArgumentException if the request is longer than {@link
+     *     MessageChannel#maxMessage} less 8
+     * @throws IllegalStateException if the handler of the channel is no {@code Calls}
+     */
+    @CheckReturnValue
+    public static <T extends @Nullable Object> CompletableFuture<T> call(
+            MessageChannel channel,
+            MemorySegment request,
+            Duration timeout,
+            Function<? super Message, ? extends T> answer) {
+        Arguments.notNull(channel, "channel");
+        Arguments.notNull(request, "request");
+        Arguments.notNull(timeout, "timeout");
+        Arguments.notNull(answer, "answer");
+        return channel.calls().call(request, timeout, answer);
     }
 
     /** By the poller. */

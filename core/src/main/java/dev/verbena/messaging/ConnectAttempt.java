@@ -6,11 +6,12 @@ import dev.verbena.VerbenaException;
 import org.jspecify.annotations.Nullable;
 
 import java.net.InetSocketAddress;
+import java.util.Objects;
 import java.util.concurrent.CompletableFuture;
 
 /**
- * One attempt of a {@link MessageClient} to connect a channel. Runs on the polling thread, as the
- * queues of a poller may be confined to it, and never waits there.
+ * One attempt to connect a channel. Runs on the polling thread, as the queues of a poller may be
+ * confined to it, and never waits there.
  */
 final class ConnectAttempt {
     /** Called once, by the polling thread, with either of the two. */
@@ -39,6 +40,31 @@ final class ConnectAttempt {
         this.listener = listener;
     }
 
+    /** As {@link MessageChannel#connectAsync}. */
+    static CompletableFuture<MessageChannel> async(
+            Poller poller,
+            InetSocketAddress server,
+            MessagingOptions options,
+            @Nullable MessageHandler handler) {
+        CompletableFuture<MessageChannel> future = new CompletableFuture<>();
+        ConnectAttempt attempt =
+                new ConnectAttempt(
+                        poller,
+                        server,
+                        options,
+                        handler,
+                        (channel, thrown) -> {
+                            if (channel == null) {
+                                future.completeExceptionally(Objects.requireNonNull(thrown));
+                            } else if (!future.complete(channel)) {
+                                channel.beginClose(); // it was cancelled
+                            }
+                        });
+        var _ = future.whenComplete((channel, thrown) -> attempt.cancel()); // if it is cancelled
+        poller.execute(attempt::start);
+        return future;
+    }
+
     /** By the polling thread. */
     void start() {
         MessageChannel channel = null;
@@ -48,7 +74,7 @@ final class ConnectAttempt {
             Connector by = poller.adapter().createConnector();
             made.open(by);
             CompletableFuture<Void> asked =
-                    by.connectAsync(made.pair, server, made.connectionOptions());
+                    by.connectAsync(made.pair, server, options.connection(poller.adapter()));
             answer = asked;
             if (cancelled) { // before the answer could be seen
                 asked.cancel(false);

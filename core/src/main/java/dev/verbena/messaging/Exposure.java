@@ -16,8 +16,8 @@ import java.util.concurrent.ExecutionException;
 
 /**
  * Memory of this side that the peer of a {@link MessageChannel} may read or write, by a remote key
- * (NDK: token) of its own. {@link MessageChannel#expose} makes it; its {@link #remoteMemory} goes
- * into a message to the peer.
+ * (NDK: token) of its own. {@link OwnMemory#expose} makes it; its {@link #remoteMemory} goes into a
+ * message to the peer.
  *
  * {@snippet file="dev/verbena/examples/FileClient.java" region="fetch"}
  *
@@ -193,7 +193,7 @@ public final class Exposure implements AutoCloseable {
     }
 
     /**
-     * What {@link MessageChannel#tryExpose} was given.
+     * What {@link OwnMemory#tryExpose} was given.
      *
      * @return null when it was given nothing
      */

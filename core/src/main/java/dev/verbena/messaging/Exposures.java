@@ -8,7 +8,6 @@ import dev.verbena.ProtectionDomain;
 import dev.verbena.QueuePair;
 import dev.verbena.Status;
 import dev.verbena.internal.util.IntMap;
-import dev.verbena.internal.util.Text;
 
 import org.jspecify.annotations.Nullable;
 
@@ -17,7 +16,6 @@ import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Deque;
 import java.util.List;
-import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.locks.Condition;
 
 /**
@@ -37,19 +35,8 @@ final class Exposures {
                 }
             };
 
-    static final int MOST_FUTURES = 1024;
     private static final int TICKS_PER_MIB = 10; // to write to an offer
-    private static final OpFlags RIGHTS = OpFlags.ALLOW_REMOTE_READ.and(OpFlags.ALLOW_REMOTE_WRITE);
     private static final OpFlags WITH_NEXT = OpFlags.SILENT_SUCCESS.and(OpFlags.DEFER);
-
-    /** An exposure that waits for a free window. */
-    private record Waiting(
-            MemoryRegion region,
-            long offset,
-            long length,
-            OpFlags rights,
-            Duration within,
-            CompletableFuture<Exposure> future) {}
 
     private final MessageChannel channel;
     private final ProtectionDomain domain;
@@ -62,20 +49,19 @@ final class Exposures {
     private final Deque<MemoryWindow> free = new ArrayDeque<>(1);
     private final Deque<MemoryWindow> holding = new ArrayDeque<>(1); // regions, for no exposure
     private final Deque<Exposure> reusable = new ArrayDeque<>(1);
-    private final Deque<Waiting> waiting = new ArrayDeque<>(1);
     private final IntMap<Exposure> exposed; // those that have not ended
     private final IntMap<MemoryWindow> unanswered; // the peer was asked, and took it back
     private int offers; // of those that have not ended
     private int bindsPosted; // counts, which wrap around
     private int bindsEnded; // of those, as far as known
 
-    Exposures(MessageChannel channel, int most, int mostOffers, int timeoutTicks) {
+    Exposures(MessageChannel channel) {
         this.channel = channel;
         this.domain = channel.poller.domain();
         this.pair = channel.pair;
-        this.most = most;
-        this.mostOffers = mostOffers;
-        this.timeoutTicks = timeoutTicks;
+        this.most = channel.options.values.exposures;
+        this.mostOffers = channel.options.offers();
+        this.timeoutTicks = PollerClock.ticks(channel.options.values.timeout);
         this.changed = channel.lock.newCondition();
         this.exposed = new IntMap<>(0);
         this.unanswered = new IntMap<>(0);
@@ -94,27 +80,15 @@ final class Exposures {
         return 2 * most + mostOffers;
     }
 
-    // ---- exposing
-
-    /** As {@link MessageChannel#tryExpose}; null when there is no free window, or others wait. */
-    @Nullable Exposure tryExpose(
-            MemoryRegion region,
-            long offset,
-            long length,
-            OpFlags rights,
-            Duration within,
-            @Nullable ExposureCallback callback,
-            @Nullable Object attachment) {
-        check(rights, within);
-        try (var _ = channel.lock.hold()) {
-            return waiting.isEmpty()
-                    ? begin(region, offset, length, rights, within, callback, attachment)
-                    : null;
-        }
+    /** How many there may be at a time, without the offers. */
+    int most() {
+        return most;
     }
 
+    // ---- exposing
+
     /** Exposes memory if there is a free window. The caller holds the lock. */
-    private @Nullable Exposure begin(
+    @Nullable Exposure begin(
             MemoryRegion region,
             long offset,
             long length,
@@ -124,7 +98,7 @@ final class Exposures {
             @Nullable Object attachment) {
         MemoryWindow window =
                 channel.takesRequests()
-                                && channel.outbox.isEstablished()
+                                && channel.outbox.established
                                 && exposed.size() - offers + unanswered.size() < most
                         ? bind(region, offset, length, rights)
                         : null;
@@ -165,24 +139,6 @@ final class Exposures {
         return exposure == null ? new Exposure(channel, true) : exposure;
     }
 
-    private void check(OpFlags rights, Duration within) {
-        if (rights == OpFlags.NONE || rights.and(RIGHTS) != RIGHTS) {
-            throw new IllegalArgumentException(
-                    "The rights of an exposure are ALLOW_REMOTE_READ, ALLOW_REMOTE_WRITE or both, not "
-                            + rights);
-        }
-        if (!within.isPositive()) {
-            throw new IllegalArgumentException(
-                    "The deadline of an exposure must be longer than zero, not "
-                            + Text.time(within));
-        }
-        if (most == 0) {
-            throw new IllegalStateException(
-                    channel
-                            + " has no exposures: see MessagingOptions.withExposures here, and withPeerExposures at the peer");
-        }
-    }
-
     private @Nullable MemoryWindow bind(
             MemoryRegion region, long offset, long length, OpFlags rights) {
         if (bindsPosted - bindsEnded == most + mostOffers) {
@@ -208,138 +164,6 @@ final class Exposures {
         result.orThrow();
         bindsPosted++;
         return window;
-    }
-
-    /** As {@link MessageChannel#expose}. */
-    Exposure expose(MemoryRegion region, long offset, long length, OpFlags rights, Duration within)
-            throws InterruptedException {
-        channel.poller.checkMayWait();
-        CompletableFuture<Exposure> mine =
-                async(region, offset, length, rights, within, Integer.MAX_VALUE);
-        try {
-            if (!channel.poller.awaitDone(mine, within) && mine.cancel(false)) {
-                throw new MessagingException(
-                        Status.IO_TIMEOUT,
-                        "%s has %s, its limit, and none was taken back within %s: revoke one, or raise MessagingOptions.withExposures here and withPeerExposures at the peer"
-                                .formatted(
-                                        channel, Text.count(most, "exposure"), Text.time(within)));
-            }
-        } catch (InterruptedException e) {
-            if (mine.cancel(false)) {
-                throw e;
-            }
-            Thread.currentThread().interrupt(); // it is exposed already
-        }
-        if (!mine.isCompletedExceptionally()) {
-            return mine.join();
-        }
-        if (mine.exceptionNow() instanceof RuntimeException e
-                && !(e instanceof MessagingException)) {
-            throw e;
-        }
-        throw channel.exception(Status.CONNECTION_INVALID);
-    }
-
-    /** As {@link MessageChannel#exposeAsync}, while fewer than this many wait. */
-    CompletableFuture<Exposure> async(
-            MemoryRegion region,
-            long offset,
-            long length,
-            OpFlags rights,
-            Duration within,
-            int mostWaiting) {
-        CompletableFuture<Exposure> future = new CompletableFuture<>();
-        try (var _ = channel.lock.hold()) {
-            Exposure exposure = tryExpose(region, offset, length, rights, within, null, null);
-            if (exposure != null) {
-                future.complete(exposure);
-            } else if (channel.reason.isFinal() || channel.isClosing()) {
-                future.completeExceptionally(channel.exception(Status.CONNECTION_INVALID));
-            } else if (waiting.size() >= mostWaiting) {
-                future.completeExceptionally(
-                        new MessagingException(
-                                Status.NO_MORE_ENTRIES,
-                                "%s wait on %s already: wait for some of their futures first"
-                                        .formatted(Text.count(mostWaiting, "exposure"), channel)));
-            } else {
-                var _ =
-                        future.whenComplete(
-                                (made, thrown) -> {
-                                    if (thrown != null) {
-                                        withdraw(future);
-                                    }
-                                });
-                waiting.add(new Waiting(region, offset, length, rights, within, future));
-            }
-        }
-        return future;
-    }
-
-    @SuppressWarnings("ReferenceEquality") // it is known by its future
-    private void withdraw(CompletableFuture<Exposure> future) {
-        try (var _ = channel.lock.hold()) {
-            boolean ignored = waiting.removeIf(one -> one.future() == future);
-        }
-    }
-
-    /** There may be a free window: for those that wait, in order. The caller holds the lock. */
-    void serve() {
-        while (!waiting.isEmpty()) {
-            Waiting first = waiting.element();
-            Exposure exposure = null;
-            RuntimeException refusal = null;
-            try {
-                exposure =
-                        begin(
-                                first.region(),
-                                first.offset(),
-                                first.length(),
-                                first.rights(),
-                                first.within(),
-                                null,
-                                null);
-                if (exposure == null) {
-                    return;
-                }
-            } catch (RuntimeException e) { // the region was closed meanwhile
-                refusal = e;
-            }
-            complete(first.future(), exposure, refusal);
-            waiting.remove();
-        }
-    }
-
-    /** Completes a future by the polling thread, without the lock. */
-    private void complete(
-            CompletableFuture<Exposure> future,
-            @Nullable Exposure exposure,
-            @Nullable RuntimeException refusal) {
-        channel.poller.execute(
-                () -> {
-                    if (refusal != null) {
-                        future.completeExceptionally(refusal);
-                    } else if (!future.complete(exposure) && exposure != null) {
-                        exposure.revoke(); // the future was cancelled at this moment
-                    }
-                });
-    }
-
-    /**
-     * After the end: the oldest one that waits gets the reason.
-     *
-     * @return false when there is none
-     */
-    boolean cancelOldest(Status status) {
-        Waiting oldest;
-        try (var _ = channel.lock.hold()) {
-            oldest = waiting.peek();
-        }
-        if (oldest == null) {
-            return false;
-        }
-        oldest.future().completeExceptionally(channel.exception(status));
-        withdraw(oldest.future());
-        return true;
     }
 
     // ---- revoking
@@ -403,7 +227,7 @@ final class Exposures {
     // ---- by the polling thread
 
     /**
-     * A frame of the peer's has invalidated a key. The caller then calls {@link #serve}.
+     * A frame of the peer's has invalidated a key. The caller then calls {@link OwnMemory#serve}.
      *
      * @param written the large message that is to be written first
      * @return null when the key was not exposed, or not for a frame of this kind
@@ -434,7 +258,7 @@ final class Exposures {
 
     /**
      * The peer has answered that it will not use a key any more. The caller then calls {@link
-     * #serve}.
+     * OwnMemory#serve}.
      *
      * @return false when it was not asked
      */
@@ -460,7 +284,7 @@ final class Exposures {
             var _ = exposed.remove(exposure.token);
             free.push(end(exposure));
             exposure.state = Exposure.State.ENDED;
-            serve();
+            channel.ownMemory.serve();
         }
         report(exposure, exposure.why, null);
     }
@@ -513,7 +337,7 @@ final class Exposures {
     void bindsEnded(int count) {
         if (count - bindsEnded > 0) {
             bindsEnded = count;
-            serve();
+            channel.ownMemory.serve();
         }
         for (int left = holding.size(); left > 0; left--) {
             MemoryWindow window = holding.remove();

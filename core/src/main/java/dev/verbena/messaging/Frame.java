@@ -37,6 +37,7 @@ final class Frame {
     /** The address and the token of an offer. */
     static final int OFFER_BYTES = 16;
 
+    private static final int ALIGNMENT = 64;
     private static final int VERSION = 1;
     private static final int VERSION_SHIFT = Byte.SIZE;
     private static final int NOTES_SHIFT = 2 * Byte.SIZE;
@@ -45,6 +46,12 @@ final class Frame {
             JAVA_LONG_UNALIGNED.withOrder(ByteOrder.LITTLE_ENDIAN);
 
     private Frame() {}
+
+    /** How far apart receives are that take frames with messages of so many bytes. */
+    static int stride(int messageBytes) {
+        return Math.toIntExact(
+                (long) MOST_EXTRA_BYTES + messageBytes + ALIGNMENT - 1 & -(long) ALIGNMENT);
+    }
 
     static void write(
             MemorySegment at, long offset, byte kind, Credits credits, int length, int notes) {

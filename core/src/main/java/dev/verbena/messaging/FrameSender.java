@@ -33,27 +33,20 @@ final class FrameSender {
     private final int inline; // frames of up to so many bytes are sent inline
     private final PostScratch scratch;
     private final RequestRing<SendCallback> requests;
-    private final Notes notes;
+    private final Notes notes; // what is to be said of keys
     private boolean answerDue; // to a keep-alive
     private boolean freed;
 
     /**
      * Creates one for a channel that already has its queue pair.
      *
-     * @param notes what is to be said of keys
      * @param list how many buffers a request may have
      */
-    FrameSender(
-            MessageChannel channel,
-            Credits credits,
-            Notes notes,
-            FrameBuffers buffers,
-            int inline,
-            int list) {
+    FrameSender(MessageChannel channel, FrameBuffers buffers, int inline, int list) {
         this.channel = channel;
         this.pair = channel.pair;
-        this.credits = credits;
-        this.notes = notes;
+        this.credits = channel.credits;
+        this.notes = new Notes(2 * channel.options.values.exposures, 0);
         this.buffers = buffers;
         this.inline = inline;
         this.requests = channel.requests;

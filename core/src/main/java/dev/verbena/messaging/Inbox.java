@@ -28,12 +28,12 @@ final class Inbox {
     private @Nullable LargeArrivals large; // null until the peer announces one
     private int unreleased; // messages that came in receives
 
-    Inbox(MessageChannel channel, Credits credits, Outbox outbox, Exposures exposures) {
+    Inbox(MessageChannel channel) {
         this.channel = channel;
         this.lock = channel.lock;
-        this.credits = credits;
-        this.outbox = outbox;
-        this.exposures = exposures;
+        this.credits = channel.credits;
+        this.outbox = channel.outbox;
+        this.exposures = channel.exposures;
         this.changed = lock.newCondition();
     }
 
@@ -104,7 +104,7 @@ final class Inbox {
     /** Posts what has room now. If that fails, the channel ends, and keeps what it has received. */
     private void goOn() {
         try {
-            exposures.serve();
+            channel.ownMemory.serve();
             offerMemory();
             outbox.roomChanged();
             outbox.reportIfDue();
@@ -168,7 +168,7 @@ final class Inbox {
                         && held() >= channel.options.values.receives)) {
             return "sent or announced a message without a credit for it";
         }
-        if (kind == Frame.LARGE && Frame.length(second) <= outbox.eagerLimit()) {
+        if (kind == Frame.LARGE && Frame.length(second) <= outbox.eagerLimit) {
             return "announced a message that fits a receive";
         }
         if (kind == Frame.OFFER

@@ -1,6 +1,7 @@
 package dev.verbena.messaging;
 
 import dev.verbena.BufferList;
+import dev.verbena.Status;
 
 import org.jspecify.annotations.Nullable;
 
@@ -169,8 +170,19 @@ final class LargeSends {
         one.attachment = null;
     }
 
-    /** After the end of the channel: the oldest message whose callback was not called; or null. */
-    @Nullable Large oldestWaiting() {
+    /** After the end of the channel: the messages that were not written get the reason. */
+    void cancelAll(Status status) {
+        Large one = oldestWaiting();
+        while (one != null) {
+            channel.cancel(one.callback, one.attachment, status); // without the lock
+            try (var _ = channel.lock.hold()) {
+                written();
+                one = oldestWaiting();
+            }
+        }
+    }
+
+    private @Nullable Large oldestWaiting() {
         return isWaiting() ? at(written) : null;
     }
 

@@ -4,27 +4,21 @@ import com.google.errorprone.annotations.CheckReturnValue;
 
 import dev.verbena.AdapterInfo;
 import dev.verbena.BufferList;
-import dev.verbena.ConnectionOptions;
 import dev.verbena.Connector;
-import dev.verbena.MemoryRegion;
-import dev.verbena.OpFlags;
 import dev.verbena.PooledBuffer;
 import dev.verbena.QueuePair;
 import dev.verbena.QueuePairLimits;
 import dev.verbena.Status;
 import dev.verbena.VerbenaException;
 import dev.verbena.internal.util.Arguments;
-import dev.verbena.internal.util.Text;
 
 import org.jspecify.annotations.Nullable;
 
 import java.lang.foreign.MemorySegment;
 import java.net.InetSocketAddress;
 import java.time.Duration;
-import java.util.Objects;
 import java.util.concurrent.CompletableFuture;
 import java.util.function.Consumer;
-import java.util.function.Function;
 
 /**
  * A connection that carries messages: a queue pair with its buffers, credits so that neither side
@@ -40,8 +34,11 @@ import java.util.function.Function;
  * none was given, by {@link #receive}, on any thread. A virtual thread that waits in {@link #send}
  * or {@link #receive} holds no carrier.
  *
- * <p><b>Remote memory.</b> {@link #expose} lets the peer write or read memory of this side until it
- * sends the answer ({@link Exposure}); {@link #peerMemory} writes and reads what the peer exposes.
+ * <p><b>Remote memory.</b> {@link #ownMemory} lets the peer write or read memory of this side until
+ * it sends the answer ({@link Exposure}); {@link #peerMemory} writes and reads what the peer
+ * exposes.
+ *
+ * <p><b>Requests and answers</b> over messages: see {@link Calls}.
  *
  * <p><b>The end.</b> {@link #close}, the peer, a request that fails or exceeds its deadline, or a
  * handler that throws: whatever comes first is the {@linkplain #closeReason reason}. If a request
@@ -55,7 +52,6 @@ import java.util.function.Function;
  * thread.
  */
 public final class MessageChannel extends PolledConnection<SendCallback> {
-    private static final int ALIGNMENT = 64;
     private static final int MOST_BUFFERS = 8; // of a request
     private static final Duration CLOSE_WITHIN = Duration.ofSeconds(30);
 
@@ -68,12 +64,12 @@ public final class MessageChannel extends PolledConnection<SendCallback> {
     final Exposures exposures;
     final Credits credits;
     private final RoomWait roomWait;
+    final OwnMemory ownMemory;
     private final PeerMemory peerMemory;
     private final @Nullable CallTable calls; // null unless its handler is a Calls
     private int maxMessage; // that the peer takes, too
     private boolean awaitsDestroy; // of its queue pair; of the polling thread
     final boolean offersMemory; // for large messages
-    private final int eagerLimit; // of this side
     private final Tasks.Task disconnect = new Tasks.Task(this::disconnect, false);
     private volatile boolean closesLater; // as soon as large messages are sent; set under the lock
     private int closeTicks; // until then at most; under the lock
@@ -85,11 +81,8 @@ public final class MessageChannel extends PolledConnection<SendCallback> {
         int inline = Math.min(PostScratch.MOST_INLINE, info.maxInlineBytes());
         int list = Math.min(MOST_BUFFERS, info.maxInitiatorBuffers());
         int eager = options.eagerLimit(poller.adapter());
-        this.eagerLimit = eager;
         this.offersMemory = options.offersMemory(poller.adapter());
-        int stride =
-                Math.toIntExact(
-                        (long) Frame.MOST_EXTRA_BYTES + eager + ALIGNMENT - 1 & -(long) ALIGNMENT);
+        int stride = Frame.stride(eager);
         this.options = options;
         this.handler = handler;
         super(
@@ -106,25 +99,12 @@ public final class MessageChannel extends PolledConnection<SendCallback> {
             this.maxMessage = options.values.maxMessage;
             this.credits = new Credits(options.values.receives);
             poller.memory().large().raiseLimit(options.largeMemory());
-            this.exposures =
-                    new Exposures(
-                            this,
-                            options.values.exposures,
-                            options.offers(),
-                            PollerClock.ticks(options.values.timeout));
-            made =
-                    new FrameSender(
-                            this,
-                            credits,
-                            new Notes(2 * options.values.exposures, 0),
-                            poller.memory().frames(stride),
-                            inline,
-                            list);
+            this.exposures = new Exposures(this);
+            this.ownMemory = new OwnMemory(this, exposures);
+            made = new FrameSender(this, poller.memory().frames(stride), inline, list);
             this.frames = made;
-            this.outbox =
-                    new Outbox(
-                            this, credits, exposures, made, list - FrameSender.OWN_BUFFERS, eager);
-            this.inbox = new Inbox(this, credits, outbox, exposures);
+            this.outbox = new Outbox(this, made, list - FrameSender.OWN_BUFFERS, eager);
+            this.inbox = new Inbox(this);
             this.roomWait = new RoomWait(this, outbox);
             this.peerMemory = new PeerMemory(this, roomWait);
             this.calls = handler instanceof Calls ? new CallTable(this) : null;
@@ -172,7 +152,7 @@ public final class MessageChannel extends PolledConnection<SendCallback> {
         try {
             channel.connectAndWait(
                     server,
-                    channel.connectionOptions(),
+                    options.connection(channel.poller.adapter()),
                     accepted -> channel.agree(Handshake.read(accepted.privateData())));
         } catch (VerbenaException e) {
             throw Refusal.explain(e, channel.peerData(), server);
@@ -202,96 +182,13 @@ public final class MessageChannel extends PolledConnection<SendCallback> {
         Arguments.notNull(pollers, "pollers");
         Arguments.notNull(server, "server");
         Arguments.notNull(options, "options").checkFits(pollers.adapter());
-        CompletableFuture<MessageChannel> future = new CompletableFuture<>();
-        Poller poller = pollers.next();
-        ConnectAttempt attempt =
-                new ConnectAttempt(
-                        poller,
-                        server,
-                        options,
-                        handler,
-                        (channel, thrown) -> complete(future, channel, thrown));
-        var _ = future.whenComplete((channel, thrown) -> attempt.cancel()); // if it is cancelled
-        poller.execute(attempt::start);
-        return future;
-    }
-
-    /**
-     * Accepts a peer's request as a channel, on a poller that the program chooses, and returns at
-     * once. {@link MessageServer} chooses pollers itself, and limits the number of channels.
-     *
-     * @param poller polls for the channel
-     * @param request of a peer that connects a channel, from {@link dev.verbena.Adapter#listen}. It
-     *     is answered in any case: a peer that is no channel is refused
-     * @param options how the channel is made
-     * @param handler receives its messages, the first ones perhaps before the future is completed;
-     *     null for {@link #receive}
-     * @return a future of the channel, which is completed by the polling thread; or why the peer
-     *     was refused, or gave up. If it is cancelled, the channel is closed once it stands
-     */
-    @CheckReturnValue
-    public static CompletableFuture<MessageChannel> acceptAsync(
-            Poller poller,
-            Connector request,
-            MessagingOptions options,
-            @Nullable MessageHandler handler) {
-        Arguments.notNull(poller, "poller");
-        Arguments.notNull(request, "request");
-        Arguments.notNull(options, "options").checkFits(poller.adapter());
-        CompletableFuture<MessageChannel> future = new CompletableFuture<>();
-        new AcceptAttempt(
-                        poller,
-                        request,
-                        options,
-                        handler,
-                        new AcceptAttempt.Listener() {
-                            @Override
-                            public void made(MessageChannel channel) {}
-
-                            @Override
-                            public void opened(MessageChannel channel) {
-                                complete(future, channel, null);
-                            }
-
-                            @Override
-                            public void failed(Throwable thrown) {
-                                poller.execute(() -> future.completeExceptionally(thrown));
-                            }
-                        })
-                .start();
-        return future;
-    }
-
-    private static void complete(
-            CompletableFuture<MessageChannel> future,
-            @Nullable MessageChannel channel,
-            @Nullable Throwable thrown) {
-        if (channel == null) {
-            future.completeExceptionally(Objects.requireNonNull(thrown));
-        } else if (!future.complete(channel)) {
-            channel.beginClose(); // it was cancelled
-        }
-    }
-
-    /** What the peer learns of this side. */
-    ConnectionOptions connectionOptions() {
-        return options.values.connection.withPrivateData(handshake().toBytes());
-    }
-
-    Handshake handshake() {
-        return new Handshake(
-                options.values.maxMessage,
-                options.values.receives,
-                options.values.exposures,
-                options.values.peerExposures,
-                eagerLimit,
-                offersMemory);
+        return ConnectAttempt.async(pollers.next(), server, options, handler);
     }
 
     /** The peer is known: messages may be sent when the connection stands. */
     void agree(Handshake peer) {
         try (var _ = lock.hold()) {
-            int eagerMost = Math.min(eagerLimit, peer.eagerLimit());
+            int eagerMost = Math.min(outbox.eagerLimit, peer.eagerLimit());
             int most = Math.min(options.values.maxMessage, peer.maxMessage());
             maxMessage = offersMemory && peer.offers() ? most : Math.min(most, eagerMost);
             credits.open(peer.receives());
@@ -444,34 +341,6 @@ public final class MessageChannel extends PolledConnection<SendCallback> {
         return roomWait.async(RequestKind.SEND, data, null, null);
     }
 
-    /**
-     * Calls the peer: sends a request, and gets the answer. For a channel whose handler is a {@link
-     * Calls}, as the peer's is. Returns at once; without room, the request waits.
-     *
-     * <p>A future that is cancelled discards the answer. The peer does not learn of that, nor that
-     * the time is over: whether it did what it was asked for is not known then.
-     *
-     * @param request is copied
-     * @param timeout how long the peer has, checked every 100 ms
-     * @param answer makes the result from the answer, on the polling thread; must not block. The
-     *     message is valid until it returns, unless it calls {@link Message#retain}. What it
-     *     throws, the future fails with
-     * @param <T> of the result
-     * @return a future that is completed by the polling thread. It fails with a {@link
-     *     CallFailedException} when the peer answers with an error; and with a {@link
-     *     MessagingException}: IO_TIMEOUT when there was no answer in time, NO_MORE_ENTRIES when
-     *     512 calls are outstanding already, or why the channel was closed
-     * @throws IllegalArgumentException if the request is longer than {@link #maxMessage} less 8
-     * @throws IllegalStateException if the handler of the channel is no {@link Calls}
-     */
-    @CheckReturnValue
-    public <T extends @Nullable Object> CompletableFuture<T> call(
-            MemorySegment request,
-            Duration timeout,
-            Function<? super Message, ? extends T> answer) {
-        return calls().call(request, timeout, answer);
-    }
-
     CallTable calls() {
         if (calls == null) {
             throw new IllegalStateException(this + " cannot call: its handler is no Calls");
@@ -493,158 +362,16 @@ public final class MessageChannel extends PolledConnection<SendCallback> {
         }
     }
 
-    // ---- the memory of this side
+    // ---- memory
 
     /**
-     * Exposes memory to the peer, for a time, and waits for one of the {@linkplain
-     * MessagingOptions#withExposures exposures} if all are in use. Not from a handler or callback.
+     * The memory that this side exposes to the peer, to be written or read.
      *
-     * <p>The region needs LOCAL_WRITE to be written, nothing to be read. Do not give it {@link
-     * dev.verbena.Access#REMOTE_WRITE}: a key of its own would then open all of it, and for good.
-     *
-     * @param region registered memory, of the {@linkplain Poller#domain poller's domain}
-     * @param offset where the exposed part begins
-     * @param length how long it is, at least 1
-     * @param rights {@link OpFlags#ALLOW_REMOTE_READ}, {@link OpFlags#ALLOW_REMOTE_WRITE} or both
-     * @param within how long to wait for a free exposure; and, from when this call returns, how
-     *     long the peer has: then it is revoked, see {@link Exposure}
-     * @return what goes into a message to the peer; to be closed by the caller
-     * @throws InterruptedException when the thread is interrupted while it waits
-     * @throws MessagingException IO_TIMEOUT when all were in use for that time; or why the channel
-     *     is closed
-     * @throws VerbenaException as {@link QueuePair#bind} refuses: INVALID_PARAMETER for memory
-     *     outside the region, ACCESS_VIOLATION for rights that it does not have; NOT_SUPPORTED on a
-     *     device without memory windows
+     * @return always the same object
      */
     @CheckReturnValue
-    public Exposure expose(
-            MemoryRegion region, long offset, long length, OpFlags rights, Duration within)
-            throws InterruptedException {
-        return exposures.expose(region, offset, length, rights, within);
-    }
-
-    /**
-     * Exposes a whole region to the peer, as {@link #expose(MemoryRegion, long, long, OpFlags,
-     * Duration)} does.
-     *
-     * @param region registered memory
-     * @param rights {@link OpFlags#ALLOW_REMOTE_READ}, {@link OpFlags#ALLOW_REMOTE_WRITE} or both
-     * @param within how long the peer has
-     * @return what goes into a message to the peer; to be closed by the caller
-     * @throws InterruptedException when the thread is interrupted while it waits
-     */
-    @CheckReturnValue
-    public Exposure expose(MemoryRegion region, OpFlags rights, Duration within)
-            throws InterruptedException {
-        return expose(region, 0, region.bytes(), rights, within);
-    }
-
-    /**
-     * Exposes a buffer of a pool to the peer, as {@link #expose(MemoryRegion, long, long, OpFlags,
-     * Duration)} does. It may be given back to the pool when the exposure has ended.
-     *
-     * @param buffer of a pool of the poller's domain
-     * @param rights {@link OpFlags#ALLOW_REMOTE_READ}, {@link OpFlags#ALLOW_REMOTE_WRITE} or both
-     * @param within how long the peer has
-     * @return what goes into a message to the peer; to be closed by the caller
-     * @throws InterruptedException when the thread is interrupted while it waits
-     */
-    @CheckReturnValue
-    public Exposure expose(PooledBuffer buffer, OpFlags rights, Duration within)
-            throws InterruptedException {
-        return expose(buffer.region(), buffer.offset(), buffer.memory().byteSize(), rights, within);
-    }
-
-    /**
-     * Exposes memory to the peer, if not all exposures are in use, and returns at once. Allocates
-     * nothing once as many exposures were in use before.
-     *
-     * @param region registered memory, of the poller's domain
-     * @param offset where the exposed part begins
-     * @param length how long it is, at least 1
-     * @param rights {@link OpFlags#ALLOW_REMOTE_READ}, {@link OpFlags#ALLOW_REMOTE_WRITE} or both
-     * @param within how long the peer has
-     * @param callback gets the end, and the peer's message
-     * @param attachment what {@link Exposure#attachment} returns
-     * @return null when all exposures are in use, or the channel is closed
-     * @throws VerbenaException as {@link #expose(MemoryRegion, long, long, OpFlags, Duration)}
-     */
-    @CheckReturnValue
-    public @Nullable Exposure tryExpose(
-            MemoryRegion region,
-            long offset,
-            long length,
-            OpFlags rights,
-            Duration within,
-            ExposureCallback callback,
-            @Nullable Object attachment) {
-        return exposures.tryExpose(region, offset, length, rights, within, callback, attachment);
-    }
-
-    /**
-     * Exposes a buffer of a pool to the peer, as {@link #tryExpose(MemoryRegion, long, long,
-     * OpFlags, Duration, ExposureCallback, Object)} does.
-     *
-     * @param buffer of a pool of the poller's domain; not given back before the callback was called
-     * @param rights {@link OpFlags#ALLOW_REMOTE_READ}, {@link OpFlags#ALLOW_REMOTE_WRITE} or both
-     * @param within how long the peer has
-     * @param callback gets the end, and the peer's message
-     * @param attachment what {@link Exposure#attachment} returns
-     * @return null when all exposures are in use, or the channel is closed
-     */
-    @CheckReturnValue
-    public @Nullable Exposure tryExpose(
-            PooledBuffer buffer,
-            OpFlags rights,
-            Duration within,
-            ExposureCallback callback,
-            @Nullable Object attachment) {
-        return tryExpose(
-                buffer.region(),
-                buffer.offset(),
-                buffer.memory().byteSize(),
-                rights,
-                within,
-                callback,
-                attachment);
-    }
-
-    /**
-     * Exposes memory to the peer, when there is a free exposure. A future that is cancelled, or
-     * times out ({@link CompletableFuture#orTimeout}), waits no more, and exposes nothing.
-     *
-     * @param region registered memory, of the poller's domain
-     * @param offset where the exposed part begins
-     * @param length how long it is, at least 1
-     * @param rights {@link OpFlags#ALLOW_REMOTE_READ}, {@link OpFlags#ALLOW_REMOTE_WRITE} or both
-     * @param within how long the peer has, from when the memory is exposed
-     * @return a future of the exposure, to be closed by the caller. It fails with a {@link
-     *     MessagingException}: why the channel was closed, or NO_MORE_ENTRIES when 1,024 wait
-     *     already; or as {@link #expose(MemoryRegion, long, long, OpFlags, Duration)}. It is
-     *     completed by the polling thread
-     * @throws VerbenaException as {@link #expose(MemoryRegion, long, long, OpFlags, Duration)}, if
-     *     that is known at once
-     */
-    @CheckReturnValue
-    public CompletableFuture<Exposure> exposeAsync(
-            MemoryRegion region, long offset, long length, OpFlags rights, Duration within) {
-        return exposures.async(region, offset, length, rights, within, Exposures.MOST_FUTURES);
-    }
-
-    /**
-     * Exposes a buffer of a pool to the peer, as {@link #exposeAsync(MemoryRegion, long, long,
-     * OpFlags, Duration)} does.
-     *
-     * @param buffer of a pool of the poller's domain; not given back before the exposure has ended
-     * @param rights {@link OpFlags#ALLOW_REMOTE_READ}, {@link OpFlags#ALLOW_REMOTE_WRITE} or both
-     * @param within how long the peer has, from when the memory is exposed
-     * @return a future of the exposure, to be closed by the caller
-     */
-    @CheckReturnValue
-    public CompletableFuture<Exposure> exposeAsync(
-            PooledBuffer buffer, OpFlags rights, Duration within) {
-        return exposeAsync(
-                buffer.region(), buffer.offset(), buffer.memory().byteSize(), rights, within);
+    public OwnMemory ownMemory() {
+        return ownMemory;
     }
 
     /**
@@ -685,7 +412,6 @@ public final class MessageChannel extends PolledConnection<SendCallback> {
         return callback == RoomWait.COMPLETE_FUTURE;
     }
 
-    /** Looks at deadlines, and at whether the peer is to be asked. */
     @Override
     @Nullable String late(int now) {
         if (closesLater && --closeTicks <= 0) {
@@ -695,23 +421,8 @@ public final class MessageChannel extends PolledConnection<SendCallback> {
         if (calls != null) {
             calls.tick(now);
         }
-        if (!outbox.isEstablished()) {
-            return null;
-        }
         inbox.offerMemory(); // other channels may have given memory back
-        String late = outbox.late(now);
-        if (late == null) {
-            late = exposures.late(now);
-        }
-        if (late != null) {
-            return late + " within " + Text.time(options.values.timeout);
-        }
-        if (outbox.isSilent(now)) {
-            return "the peer has not answered within %s whether it is there: its process hangs, or its poller is not polled"
-                    .formatted(Text.time(options.values.timeout));
-        }
-        outbox.askIfIdle(now);
-        return null;
+        return outbox.late(now);
     }
 
     // ---- receiving by threads
@@ -741,11 +452,11 @@ public final class MessageChannel extends PolledConnection<SendCallback> {
             inbox.ended();
         }
         while (roomWait.cancelOldest(why.status())
-                || exposures.cancelOldest(why.status())
+                || ownMemory.cancelOldest(why.status())
                 || (calls != null && calls.cancelAny(why.status()))) {
             continue;
         }
-        cancelLarge(why.status());
+        outbox.large.cancelAll(why.status());
         // What is exposed ends when the queue pair is destroyed, which may be later.
         if (exposures.inUse() && !isPairDestroyed()) {
             if (!awaitsDestroy) {
@@ -766,18 +477,6 @@ public final class MessageChannel extends PolledConnection<SendCallback> {
             closeQuietly(receives);
         }
         return true;
-    }
-
-    /** Large messages that were announced, and not written, get the reason. */
-    private void cancelLarge(Status status) {
-        LargeSends.Large one = outbox.large.oldestWaiting();
-        while (one != null) {
-            cancel(one.callback, one.attachment, status);
-            try (var _ = lock.hold()) {
-                outbox.large.written();
-                one = outbox.large.oldestWaiting();
-            }
-        }
     }
 
     private boolean isPairDestroyed() {

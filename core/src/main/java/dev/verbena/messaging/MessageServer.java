@@ -94,6 +94,55 @@ public final class MessageServer implements AutoCloseable {
         return new MessageServer(pollers, address, options, most, handler, opened);
     }
 
+    /**
+     * Accepts a peer's request as a channel, on a poller that the program chooses, and returns at
+     * once. A server from {@link #listen} chooses pollers itself, and limits the number of
+     * channels.
+     *
+     * @param poller polls for the channel
+     * @param request of a peer that connects a channel, from {@link dev.verbena.Adapter#listen}. It
+     *     is answered in any case: a peer that is no channel is refused
+     * @param options how the channel is made
+     * @param handler receives its messages, the first ones perhaps before the future is completed;
+     *     null for {@link MessageChannel#receive}
+     * @return a future of the channel, which is completed by the polling thread; or why the peer
+     *     was refused, or gave up. If it is cancelled, the channel is closed once it stands
+     */
+    @CheckReturnValue
+    public static CompletableFuture<MessageChannel> acceptAsync(
+            Poller poller,
+            Connector request,
+            MessagingOptions options,
+            @Nullable MessageHandler handler) {
+        Arguments.notNull(poller, "poller");
+        Arguments.notNull(request, "request");
+        Arguments.notNull(options, "options").checkFits(poller.adapter());
+        CompletableFuture<MessageChannel> future = new CompletableFuture<>();
+        new AcceptAttempt(
+                        poller,
+                        request,
+                        options,
+                        handler,
+                        new AcceptAttempt.Listener() {
+                            @Override
+                            public void made(MessageChannel channel) {}
+
+                            @Override
+                            public void opened(MessageChannel channel) {
+                                if (!future.complete(channel)) {
+                                    channel.beginClose(); // it was cancelled
+                                }
+                            }
+
+                            @Override
+                            public void failed(Throwable thrown) {
+                                poller.execute(() -> future.completeExceptionally(thrown));
+                            }
+                        })
+                .start();
+        return future;
+    }
+
     /** On a thread of the listener's. */
     private void request(Connector connector) {
         String refusal = null;

@@ -139,8 +139,8 @@ public final class MessagingOptions {
 
     /**
      * Changes how many parts of its memory this side may expose to the peer at a time ({@link
-     * MessageChannel#expose}). Each takes a memory window, which is made when it is needed first,
-     * and kept until the channel ends.
+     * OwnMemory#expose}). Each takes a memory window, which is made when it is needed first, and
+     * kept until the channel ends.
      *
      * @param parts 0 to 32,767
      * @return a changed copy of these options
@@ -288,6 +288,22 @@ public final class MessagingOptions {
     /** The longest message that fits a receive. */
     int eagerLimit(Adapter adapter) {
         return offersMemory(adapter) ? values.eagerLimit : values.maxMessage;
+    }
+
+    /** How a channel connects or accepts: with what its peer has to know. */
+    ConnectionOptions connection(Adapter adapter) {
+        return values.connection.withPrivateData(handshake(adapter).toBytes());
+    }
+
+    /** What the peer of a channel has to know. */
+    Handshake handshake(Adapter adapter) {
+        return new Handshake(
+                values.maxMessage,
+                values.receives,
+                values.exposures,
+                values.peerExposures,
+                eagerLimit(adapter),
+                offersMemory(adapter));
     }
 
     /**

@@ -9,6 +9,7 @@ import dev.verbena.QueuePair;
 import dev.verbena.RemoteMemory;
 import dev.verbena.Status;
 import dev.verbena.VerbenaException;
+import dev.verbena.internal.util.Text;
 
 import org.jspecify.annotations.Nullable;
 
@@ -34,7 +35,6 @@ final class Outbox {
     private static final OpFlags WITH_NEXT = OpFlags.SILENT_SUCCESS.and(OpFlags.DEFER);
 
     private final MessageChannel channel;
-    private final Poller poller;
     private final QueuePair pair;
     private final Credits credits;
     private final Exposures exposures;
@@ -48,10 +48,10 @@ final class Outbox {
     private final KeepAlive keepAlive;
 
     private PeerTokens usable = new PeerTokens(0);
-    private int eagerLimit; // longer messages are large
+    int eagerLimit; // longer messages are large
     private int outstanding; // requests of the user, and parts of large messages
     private int controlsOutstanding;
-    private boolean established;
+    boolean established;
     private int readsOutstanding;
 
     /**
@@ -60,29 +60,23 @@ final class Outbox {
      * @param frames posts its frames
      * @param mostBuffers of a message
      */
-    Outbox(
-            MessageChannel channel,
-            Credits credits,
-            Exposures exposures,
-            FrameSender frames,
-            int mostBuffers,
-            int eagerLimit) {
+    Outbox(MessageChannel channel, FrameSender frames, int mostBuffers, int eagerLimit) {
         this.channel = channel;
-        this.poller = channel.poller;
         this.pair = channel.pair;
         this.requests = channel.requests;
-        this.credits = credits;
-        this.exposures = exposures;
+        this.credits = channel.credits;
+        this.exposures = channel.exposures;
         this.frames = frames;
         this.mostBuffers = mostBuffers;
         this.eagerLimit = eagerLimit; // until the peer is known
-        this.waiting = new WaitingRequests(poller);
+        this.waiting = new WaitingRequests(channel.poller);
         this.keepAlive =
                 new KeepAlive(
                         PollerClock.ticks(channel.options.values.keepAlive),
                         PollerClock.ticks(channel.options.values.timeout));
         this.most = channel.options.values.outstanding;
-        this.partBytes = (int) Math.min(PART_BYTES, poller.adapter().info().maxTransferBytes());
+        this.partBytes =
+                (int) Math.min(PART_BYTES, channel.poller.adapter().info().maxTransferBytes());
         this.large = new LargeSends(channel, most, mostBuffers);
     }
 
@@ -104,11 +98,6 @@ final class Outbox {
         eagerLimit = eagerMost;
         usable = new PeerTokens(peerExposures);
         frames.open(peerExposures);
-    }
-
-    /** The longest message that is not large. */
-    int eagerLimit() {
-        return eagerLimit;
     }
 
     /** How many buffers a message may have. */
@@ -165,7 +154,7 @@ final class Outbox {
             if (from.size() > mostBuffers) {
                 return PostResult.TOO_MANY_BUFFERS;
             }
-            PostResult result = poller.domain().check(from);
+            PostResult result = channel.poller.domain().check(from);
             if (!result.isAccepted()) {
                 return result;
             }
@@ -250,7 +239,8 @@ final class Outbox {
                                 first.whenPosted() ? null : future);
             } catch (IllegalStateException | VerbenaException e) {
                 // The arena of its data was closed meanwhile, or there is no memory for a copy.
-                poller.execute(() -> future.completeExceptionally(e)); // first: it may throw
+                channel.poller.execute(
+                        () -> future.completeExceptionally(e)); // first: it may throw
                 waiting.removeFirst();
                 first = waiting.first();
                 continue;
@@ -260,7 +250,8 @@ final class Outbox {
             }
             if (!result.isAccepted()) {
                 MessagingException refused = refusal(result, first.remote());
-                poller.execute(() -> future.completeExceptionally(refused)); // without the lock
+                channel.poller.execute(
+                        () -> future.completeExceptionally(refused)); // without the lock
             } else if (first.whenPosted()) {
                 future.complete(null); // nothing depends on it but a waiting thread
             }
@@ -354,7 +345,7 @@ final class Outbox {
             posted(slot, RequestKind.INVALIDATE, Exposures.INVALIDATED, exposure);
         } else if (result == PostResult.WINDOW_NOT_BOUND) {
             // A peer of another connection has: Soft-RoCE does not look at whose a key is.
-            poller.execute(() -> exposures.invalidatedByOther(exposure));
+            channel.poller.execute(() -> exposures.invalidatedByOther(exposure));
         } else {
             channel.reason.refused("an invalidate", result.status());
         }
@@ -366,9 +357,12 @@ final class Outbox {
         PostResult result =
                 kind.reads
                         ? pair.read(slot, local, remote, offset, OpFlags.NONE)
-                        : kind.message
-                                ? pair.write(slot, local, remote, offset, WITH_NEXT)
-                                : pair.write(slot, local, remote, offset, OpFlags.NONE);
+                        : pair.write(
+                                slot,
+                                local,
+                                remote,
+                                offset,
+                                kind.message ? WITH_NEXT : OpFlags.NONE);
         if (result == PostResult.NOT_CONNECTED || result == PostResult.FULL) {
             channel.reason.refused("a send", result.status());
         }
@@ -391,7 +385,7 @@ final class Outbox {
             result = frames.post(slot, Frame.LARGE, length, NOTHING, 0, null, 0, false, false);
         } finally {
             if (copy != null && result != PostResult.ACCEPTED) {
-                poller.memory().large().giveBack(copy);
+                channel.poller.memory().large().giveBack(copy);
             }
         }
         if (result.isAccepted()) {
@@ -564,35 +558,41 @@ final class Outbox {
     void established() {
         established = true;
         keepAlive.heard();
-        exposures.serve();
+        channel.ownMemory.serve();
         roomChanged();
         reportIfDue();
     }
 
-    boolean isEstablished() {
-        return established;
+    // ---- deadlines
+
+    /**
+     * At a tick: looks at deadlines, and asks the peer whether it is there if nothing came for
+     * long.
+     *
+     * @return what is late, or null
+     */
+    @Nullable String late(int now) {
+        if (!established) {
+            return null;
+        }
+        String late =
+                requests.isLate(now) ? kind(requests.oldest()).lateness() : exposures.late(now);
+        if (late != null) {
+            return late + " within " + Text.time(channel.options.values.timeout);
+        }
+        if (keepAlive.isSilent(now)) {
+            return "the peer has not answered within %s whether it is there: its process hangs, or its poller is not polled"
+                    .formatted(Text.time(channel.options.values.timeout));
+        }
+        askIfIdle(now);
+        return null;
     }
 
-    /** At a tick: asks the peer whether it is there, if nothing came for so long. */
+    /** Asks the peer whether it is there, if nothing came for so long. */
     void askIfIdle(int now) {
         if (keepAlive.asks(now)) {
             // Without room for it, the peer has earlier control frames to report.
             boolean ignored = control(Frame.KEEP_ALIVE);
         }
-    }
-
-    /** At a tick: whether the peer was asked and has not answered in time. */
-    boolean isSilent(int now) {
-        return keepAlive.isSilent(now);
-    }
-
-    // ---- deadlines, and the end
-
-    /** What has not ended in time, of the oldest request; null if there is none. */
-    @Nullable String late(int now) {
-        if (!requests.isLate(now)) {
-            return null;
-        }
-        return kind(requests.oldest()).lateness();
     }
 }

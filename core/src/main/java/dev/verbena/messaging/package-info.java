@@ -15,8 +15,8 @@
  * dev.verbena.messaging.IdleStrategy#spinThenWait} answers sooner and takes more processor time.
  * Close channels and servers first, then their poller, then the adapter.
  *
- * <p>{@link dev.verbena.messaging.Calls} are requests and answers over messages. An {@link
- * dev.verbena.messaging.Exposure} is memory that the peer may write or read; {@link
+ * <p>{@link dev.verbena.messaging.Calls} are requests and answers over messages. {@link
+ * dev.verbena.messaging.OwnMemory} exposes memory that the peer may write or read; {@link
  * dev.verbena.messaging.PeerMemory} writes and reads the peer's. A {@link
  * dev.verbena.messaging.RawConnection} has neither the framing nor the credits described below: it
  * is for other protocols, such as NVMe over RDMA.

@@ -60,7 +60,7 @@ class AsyncChannelTest {
                         MessageChannel.connectAsync(ofClient, port(PORT), SMALL, null);
                 MessageChannel server =
                         get(
-                                MessageChannel.acceptAsync(
+                                MessageServer.acceptAsync(
                                         pollers.all().get(i), requests.take(), SMALL, null));
                 get(client).send(text("hello"), LONG);
                 try (Message message = server.receive(LONG)) {
@@ -87,7 +87,7 @@ class AsyncChannelTest {
             CompletableFuture<Void> asked =
                     foreign.connectAsync(unused.pair, port(PORT), ConnectionOptions.DEFAULTS);
             CompletableFuture<MessageChannel> accepted =
-                    MessageChannel.acceptAsync(poller, requests.take(), SMALL, null);
+                    MessageServer.acceptAsync(poller, requests.take(), SMALL, null);
             assertThatThrownBy(() -> get(accepted))
                     .isInstanceOf(ExecutionException.class)
                     .hasMessageContaining("does not use this version of channels");
@@ -129,7 +129,7 @@ class AsyncChannelTest {
             CompletableFuture<MessageChannel> connects =
                     MessageChannel.connectAsync(poller, port(PORT), SMALL, null);
             MessageChannel server =
-                    get(MessageChannel.acceptAsync(poller, requests.take(), SMALL, null));
+                    get(MessageServer.acceptAsync(poller, requests.take(), SMALL, null));
             MessageChannel client = get(connects);
             fabric.stall(true);
             CompletableFuture<Void> sent = client.sendAsync(text("last"));
@@ -207,7 +207,7 @@ class AsyncChannelTest {
                     int unused = poller.await(Duration.ofMillis(1));
                     Connector request = requests.poll();
                     if (request != null) {
-                        accepts = MessageChannel.acceptAsync(ofServer, request, SMALL, null);
+                        accepts = MessageServer.acceptAsync(ofServer, request, SMALL, null);
                     }
                 }
                 MessageChannel client = connects.join();

@@ -66,7 +66,8 @@ class CallsTest {
         }
 
         CompletableFuture<String> call(String request, Duration timeout) {
-            CompletableFuture<String> answer = a.call(text(request), timeout, CallsTest::string);
+            CompletableFuture<String> answer =
+                    Calls.call(a, text(request), timeout, CallsTest::string);
             two.run();
             return answer;
         }
@@ -131,8 +132,8 @@ class CallsTest {
             Two.connect(a, b);
             List<CompletableFuture<String>> all = new ArrayList<>();
             for (int i = 0; i < 100; i++) { // far more than there is room for
-                all.add(a.call(text("a" + i), LONG, CallsTest::string));
-                all.add(b.call(text("b" + i), LONG, CallsTest::string));
+                all.add(Calls.call(a, text("a" + i), LONG, CallsTest::string));
+                all.add(Calls.call(b, text("b" + i), LONG, CallsTest::string));
             }
             two.run();
             for (int i = 0; i < 100; i++) {
@@ -153,7 +154,7 @@ class CallsTest {
         try (Two two = new Two(SMALL, Calls.outgoing(), server)) {
             List<CompletableFuture<String>> all = new ArrayList<>();
             for (int i = 0; i < 500; i++) {
-                all.add(two.a.call(text("request " + i), LONG, CallsTest::string));
+                all.add(Calls.call(two.a, text("request " + i), LONG, CallsTest::string));
             }
             for (int i = 0; i < 500; i++) {
                 assertThat(all.get(i).get(60, TimeUnit.SECONDS)).isEqualTo("request " + i);
@@ -169,7 +170,8 @@ class CallsTest {
         try (Rig rig = new Rig(large, call -> call.answer(call.data()))) {
             for (int i = 0; i < 5; i++) { // the memory for one is used again
                 CompletableFuture<byte[]> answer =
-                        rig.a.call(
+                        Calls.call(
+                                rig.a,
                                 MemorySegment.ofArray(request),
                                 LONG,
                                 message -> {
@@ -222,7 +224,8 @@ class CallsTest {
     @Test
     void anAnswerMayBeKept() {
         try (Rig rig = new Rig(SMALL, call -> call.answer(call.data()))) {
-            CompletableFuture<Message> answer = rig.a.call(text("keep"), LONG, Message::retain);
+            CompletableFuture<Message> answer =
+                    Calls.call(rig.a, text("keep"), LONG, Message::retain);
             rig.two.run();
             assertThat(string(answer.join())).isEqualTo("keep");
             assertThat(answer.join().buffer().get(ValueLayout.JAVA_BYTE, 0)).isEqualTo((byte) 'k');
@@ -230,7 +233,8 @@ class CallsTest {
             // One that is cancelled while its answer is made is released.
             List<CompletableFuture<Message>> own = new ArrayList<>();
             own.add(
-                    rig.a.call(
+                    Calls.call(
+                            rig.a,
                             text("x"),
                             LONG,
                             message -> {
@@ -261,7 +265,8 @@ class CallsTest {
                     .hasMessage("no value for 7");
             assertThatThrownBy(() -> rig.call("").join())
                     .hasMessageContaining("UnsupportedOperationException");
-            assertThatThrownBy(() -> rig.b.call(text("x"), LONG, CallsTest::string).resultNow())
+            assertThatThrownBy(
+                            () -> Calls.call(rig.b, text("x"), LONG, CallsTest::string).resultNow())
                     .isInstanceOf(IllegalStateException.class);
             rig.assertThatBothAreOpen();
         }
@@ -270,7 +275,8 @@ class CallsTest {
     @Test
     void aSideThatAnswersNoCallsSaysSo() {
         try (Rig rig = new Rig()) {
-            CompletableFuture<String> answer = rig.b.call(text("x"), LONG, CallsTest::string);
+            CompletableFuture<String> answer =
+                    Calls.call(rig.b, text("x"), LONG, CallsTest::string);
             rig.two.run();
             assertThat(answer.exceptionNow()).hasMessage("The peer answers no calls");
             rig.assertThatBothAreOpen();
@@ -345,7 +351,8 @@ class CallsTest {
     void whatTheProgramMakesOfTheAnswerMayFail() {
         try (Rig rig = new Rig(SMALL, call -> call.answer(call.data()))) {
             CompletableFuture<String> answer =
-                    rig.a.call(
+                    Calls.call(
+                            rig.a,
                             text("x"),
                             LONG,
                             message -> {
@@ -364,7 +371,7 @@ class CallsTest {
                     .isThrownBy(() -> rig.call("x".repeat(993)))
                     .withMessageContaining("longer than the 992");
             assertThatIllegalStateException()
-                    .isThrownBy(() -> rig.two.a.call(text("x"), LONG, CallsTest::string))
+                    .isThrownBy(() -> Calls.call(rig.two.a, text("x"), LONG, CallsTest::string))
                     .withMessageContaining("its handler is no Calls");
             rig.assertThatBothAreOpen();
         }
@@ -551,7 +558,8 @@ class CallsTest {
 
     private static CompletableFuture<String> call(MessageClient client, String request) {
         return client.channel()
-                .thenCompose(channel -> channel.call(text(request), LONG, CallsTest::string));
+                .thenCompose(
+                        channel -> Calls.call(channel, text(request), LONG, CallsTest::string));
     }
 
     // ---- any order

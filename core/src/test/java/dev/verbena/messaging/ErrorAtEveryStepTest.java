@@ -199,7 +199,8 @@ class ErrorAtEveryStepTest {
                 futures.add(channel.sendAsync(text("message " + i)));
             }
             try (Exposure exposure =
-                    channel.expose(region, OpFlags.ALLOW_REMOTE_READ, Duration.ofSeconds(5))) {
+                    channel.ownMemory()
+                            .expose(region, OpFlags.ALLOW_REMOTE_READ, Duration.ofSeconds(5))) {
                 futures.add(exposure.returned());
                 channel.send(text("exposed"), Duration.ofSeconds(20));
             }

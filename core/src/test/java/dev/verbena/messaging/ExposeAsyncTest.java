@@ -51,7 +51,7 @@ class ExposeAsyncTest {
     }
 
     private static CompletableFuture<Exposure> exposeAsync(OneThread two, Duration within) {
-        return two.a.exposeAsync(two.region, 0, two.region.bytes(), WRITE, within);
+        return two.a.ownMemory().exposeAsync(two.region, 0, two.region.bytes(), WRITE, within);
     }
 
     private static Status failure(CompletableFuture<?> future) {
@@ -87,7 +87,9 @@ class ExposeAsyncTest {
                                 .createBufferPool(
                                         BufferPoolOptions.of(2, 100), Access.LOCAL_WRITE)) {
             CompletableFuture<Exposure> exposed =
-                    pool.takeAsync().thenCompose(buffer -> two.a.exposeAsync(buffer, WRITE, LONG));
+                    pool.takeAsync()
+                            .thenCompose(
+                                    buffer -> two.a.ownMemory().exposeAsync(buffer, WRITE, LONG));
             PooledBuffer other = pool.tryTake();
             assertThat(other).isNotNull();
             RemoteMemory remote = two.announce(exposed.join());
@@ -187,12 +189,17 @@ class ExposeAsyncTest {
     void mistakesAreRefusedAtOnceOrWhenItIsItsTurn() {
         try (OneThread two = OneThread.open()) {
             assertThatIllegalArgumentException()
-                    .isThrownBy(() -> two.a.exposeAsync(two.region, 0, 1, OpFlags.NONE, LONG));
-            assertThatThrownBy(() -> two.a.exposeAsync(two.region, 999, 2, WRITE, LONG))
+                    .isThrownBy(
+                            () ->
+                                    two.a
+                                            .ownMemory()
+                                            .exposeAsync(two.region, 0, 1, OpFlags.NONE, LONG));
+            assertThatThrownBy(() -> two.a.ownMemory().exposeAsync(two.region, 999, 2, WRITE, LONG))
                     .isInstanceOf(VerbenaException.class);
             Deque<RemoteMemory> all = exposeAll(two);
             MemoryRegion closed = two.poller.domain().allocate(100, Access.LOCAL_WRITE);
-            CompletableFuture<Exposure> wrong = two.a.exposeAsync(closed, 0, 1, WRITE, LONG);
+            CompletableFuture<Exposure> wrong =
+                    two.a.ownMemory().exposeAsync(closed, 0, 1, WRITE, LONG);
             CompletableFuture<Exposure> right = exposeAsync(two, LONG);
             closed.close();
             takeBack(two, all.remove());

@@ -206,7 +206,7 @@ class ExposureEndTest {
             two.announce(announced);
             Exposure asked = two.expose(WRITE, LONG);
             two.announce(asked);
-            Exposure waiting = two.a.expose(two.region, WRITE, LONG);
+            Exposure waiting = two.a.ownMemory().expose(two.region, WRITE, LONG);
             CompletableFuture<Message> future = waiting.returned();
             two.device.running = false;
             asked.revoke();
@@ -241,9 +241,19 @@ class ExposureEndTest {
                     .doesNotMatch(why -> why.getCause() instanceof MessagingException);
             waiting.close();
             assertThat(two.a.closed()).isDone();
-            assertThat(two.a.tryExpose(two.region, 0, 1, WRITE, LONG, (e, status, m) -> {}, null))
+            assertThat(
+                            two.a
+                                    .ownMemory()
+                                    .tryExpose(
+                                            two.region,
+                                            0,
+                                            1,
+                                            WRITE,
+                                            LONG,
+                                            (e, status, m) -> {},
+                                            null))
                     .isNull();
-            assertThatThrownBy(() -> two.a.expose(two.region, WRITE, LONG))
+            assertThatThrownBy(() -> two.a.ownMemory().expose(two.region, WRITE, LONG))
                     .isInstanceOf(MessagingException.class);
         }
     }
@@ -254,7 +264,7 @@ class ExposureEndTest {
         try (Two two = new Two(OneThread.SMALL, null, null);
                 MemoryRegion region = two.poller.domain().allocate(64, Access.LOCAL_WRITE)) {
             for (int i = 0; i < 20; i++) {
-                Exposure exposure = two.a.expose(region, WRITE, LONG);
+                Exposure exposure = two.a.ownMemory().expose(region, WRITE, LONG);
                 two.a.send(text("exposed"), LONG);
                 two.b.receive(LONG).close();
                 CountDownLatch polls = new CountDownLatch(1);
@@ -293,7 +303,7 @@ class ExposureEndTest {
     @Test
     void anInterruptedWaitLeavesTheMessageToOthers() throws Exception {
         try (OneThread two = new OneThread(OneThread.SMALL, (channel, message) -> {})) {
-            Exposure exposure = two.a.expose(two.region, WRITE, LONG);
+            Exposure exposure = two.a.ownMemory().expose(two.region, WRITE, LONG);
             CompletableFuture<Message> returned = exposure.returned();
             RemoteMemory remote = two.announce(exposure);
             Thread waiting =

@@ -103,7 +103,7 @@ class ExposureTest {
     @Test
     void futuresAreDoneWithTheMessage() throws Exception {
         try (OneThread two = OneThread.open();
-                Exposure exposure = two.a.expose(two.region, WRITE, LONG)) {
+                Exposure exposure = two.a.ownMemory().expose(two.region, WRITE, LONG)) {
             RemoteMemory remote = two.announce(exposure);
             long messages = two.b.counters().sent();
             CompletableFuture<Void> sent =
@@ -131,7 +131,7 @@ class ExposureTest {
     void anAnswerThatNobodyAskedForIsReleased() throws Exception {
         try (OneThread two = OneThread.open()) {
             for (int i = 0; i < 20; i++) {
-                try (Exposure exposure = two.a.expose(two.region, WRITE, LONG)) {
+                try (Exposure exposure = two.a.ownMemory().expose(two.region, WRITE, LONG)) {
                     RemoteMemory remote = two.announce(exposure);
                     assertThat(
                                     two.b
@@ -256,9 +256,23 @@ class ExposureTest {
             for (int i = 1; i < 4; i++) {
                 two.announce(two.expose(WRITE, LONG));
             }
-            assertThat(two.a.tryExpose(two.region, 0, 1, WRITE, LONG, (e, status, m) -> {}, null))
+            assertThat(
+                            two.a
+                                    .ownMemory()
+                                    .tryExpose(
+                                            two.region,
+                                            0,
+                                            1,
+                                            WRITE,
+                                            LONG,
+                                            (e, status, m) -> {},
+                                            null))
                     .isNull();
-            assertThatThrownBy(() -> two.a.expose(two.region, WRITE, Duration.ofMillis(50)))
+            assertThatThrownBy(
+                            () ->
+                                    two.a
+                                            .ownMemory()
+                                            .expose(two.region, WRITE, Duration.ofMillis(50)))
                     .isInstanceOf(MessagingException.class)
                     .hasMessageContaining(
                             "has 4 exposures, its limit, and none was taken back within")
@@ -266,7 +280,7 @@ class ExposureTest {
                     .isEqualTo(Status.IO_TIMEOUT);
             first.revoke();
             two.run();
-            try (Exposure next = two.a.expose(two.region, WRITE, LONG)) {
+            try (Exposure next = two.a.ownMemory().expose(two.region, WRITE, LONG)) {
                 assertThat(next.hasEnded()).isFalse();
             } // the peer has not heard of it
         }
@@ -276,17 +290,17 @@ class ExposureTest {
     void mistakesAreRefusedAndNothingElseHappens() throws Exception {
         try (OneThread two = OneThread.open();
                 OneThread none = new OneThread(OneThread.SMALL.withExposures(0), null)) {
-            assertThatThrownBy(() -> two.a.expose(two.region, OpFlags.NONE, LONG))
+            assertThatThrownBy(() -> two.a.ownMemory().expose(two.region, OpFlags.NONE, LONG))
                     .isInstanceOf(IllegalArgumentException.class)
                     .hasMessageContaining("ALLOW_REMOTE_READ, ALLOW_REMOTE_WRITE or both");
-            assertThatThrownBy(() -> two.a.expose(two.region, OpFlags.DEFER, LONG))
+            assertThatThrownBy(() -> two.a.ownMemory().expose(two.region, OpFlags.DEFER, LONG))
                     .isInstanceOf(IllegalArgumentException.class);
-            assertThatThrownBy(() -> two.a.expose(two.region, WRITE, Duration.ZERO))
+            assertThatThrownBy(() -> two.a.ownMemory().expose(two.region, WRITE, Duration.ZERO))
                     .isInstanceOf(IllegalArgumentException.class);
-            assertThatThrownBy(() -> two.a.expose(two.region, 999, 2, WRITE, LONG))
+            assertThatThrownBy(() -> two.a.ownMemory().expose(two.region, 999, 2, WRITE, LONG))
                     .isInstanceOf(VerbenaException.class)
                     .hasMessageContaining("INVALID_PARAMETER");
-            assertThatThrownBy(() -> none.a.expose(none.region, WRITE, LONG))
+            assertThatThrownBy(() -> none.a.ownMemory().expose(none.region, WRITE, LONG))
                     .isInstanceOf(IllegalStateException.class)
                     .hasMessageContaining("withExposures");
             RemoteMemory remote = two.announce(two.expose(WRITE, LONG));
@@ -319,7 +333,7 @@ class ExposureTest {
                                         BufferPoolOptions.of(4, 100), Access.LOCAL_WRITE);
                 PooledBuffer first = pool.take(LONG);
                 PooledBuffer buffer = pool.take(LONG);
-                Exposure exposure = two.a.expose(buffer, WRITE, LONG)) {
+                Exposure exposure = two.a.ownMemory().expose(buffer, WRITE, LONG)) {
             assertThat(exposure.remoteMemory().address())
                     .isNotEqualTo(first.remoteMemory().address());
             assertThat(exposure.remoteMemory().bytes()).isEqualTo(buffer.memory().byteSize());
@@ -343,15 +357,17 @@ class ExposureTest {
             PooledBuffer buffer = pool.take(LONG);
             assertThat(buffer.offset()).isNotEqualTo(first.offset());
             Exposure exposure =
-                    two.a.tryExpose(
-                            buffer,
-                            WRITE,
-                            LONG,
-                            (ended, status, message) -> {
-                                two.log.add(status.name() + " " + OneThread.text(message));
-                                ((PooledBuffer) ended.attachment()).giveBack();
-                            },
-                            buffer);
+                    two.a
+                            .ownMemory()
+                            .tryExpose(
+                                    buffer,
+                                    WRITE,
+                                    LONG,
+                                    (ended, status, message) -> {
+                                        two.log.add(status.name() + " " + OneThread.text(message));
+                                        ((PooledBuffer) ended.attachment()).giveBack();
+                                    },
+                                    buffer);
             RemoteMemory remote = two.announce(exposure);
             assertThat(remote)
                     .isEqualTo(new RemoteMemory(buffer.memory().address(), remote.token(), 100));
@@ -371,7 +387,7 @@ class ExposureTest {
     void aRegionThatIsClosedWhileItIsExposedStaysUntilTheEnd() throws Exception {
         try (OneThread two = OneThread.open()) {
             MemoryRegion mine = two.poller.domain().allocate(100, Access.LOCAL_WRITE);
-            Exposure exposure = two.a.expose(mine, WRITE, LONG);
+            Exposure exposure = two.a.ownMemory().expose(mine, WRITE, LONG);
             two.announce(exposure);
             mine.close();
             assertThatThrownBy(() -> mine.awaitClosed(Duration.ZERO))
@@ -387,7 +403,7 @@ class ExposureTest {
     void aHandlerMustNotWaitForAnExposure() throws Exception {
         List<Throwable> thrown = new ArrayList<>();
         try (OneThread two = OneThread.open()) {
-            Exposure exposure = two.a.expose(two.region, WRITE, LONG);
+            Exposure exposure = two.a.ownMemory().expose(two.region, WRITE, LONG);
             SendCallback callback =
                     (channel, attachment, status) -> {
                         try (Message answer = exposure.await()) {
@@ -398,7 +414,7 @@ class ExposureTest {
                         exposure.close(); // does not wait
                         try {
                             for (int i = 0; i < 5; i++) {
-                                channel.expose(two.region, WRITE, LONG).revoke();
+                                channel.ownMemory().expose(two.region, WRITE, LONG).revoke();
                             }
                         } catch (Exception e) {
                             thrown.add(e);
@@ -445,7 +461,7 @@ class ExposureTest {
                                             request[20] = number;
                                             MemorySegment message = MemorySegment.ofArray(request);
                                             try (Exposure exposure =
-                                                    two.a.expose(region, WRITE, LONG)) {
+                                                    two.a.ownMemory().expose(region, WRITE, LONG)) {
                                                 exposure.writeTo(message, 0);
                                                 two.a.send(message, LONG);
                                                 try (Message answer = exposure.await()) {

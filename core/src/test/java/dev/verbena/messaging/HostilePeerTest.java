@@ -90,7 +90,11 @@ class HostilePeerTest {
         try (OneThread two =
                 new OneThread(OneThread.SMALL.withPeerExposures(1), (channel, message) -> {})) {
             assertThat(two.expose(WRITE, LONG)).isNotNull();
-            assertThat(two.a.tryExpose(two.region, 0, 1, WRITE, LONG, (e, s, m) -> {}, null))
+            assertThat(
+                            two.a
+                                    .ownMemory()
+                                    .tryExpose(
+                                            two.region, 0, 1, WRITE, LONG, (e, s, m) -> {}, null))
                     .isNull();
         }
     }

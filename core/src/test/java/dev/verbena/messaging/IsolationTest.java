@@ -187,16 +187,17 @@ class IsolationTest {
             }
             case EXPOSURE_CALLBACK_THROWS -> {
                 var _ =
-                        channel.tryExpose(
-                                region,
-                                0,
-                                1,
-                                OpFlags.ALLOW_REMOTE_READ,
-                                Duration.ofMillis(1),
-                                (ended, status, answer) -> {
-                                    throw new IllegalStateException("of a test");
-                                },
-                                null);
+                        channel.ownMemory()
+                                .tryExpose(
+                                        region,
+                                        0,
+                                        1,
+                                        OpFlags.ALLOW_REMOTE_READ,
+                                        Duration.ofMillis(1),
+                                        (ended, status, answer) -> {
+                                            throw new IllegalStateException("of a test");
+                                        },
+                                        null);
             }
             case TASK_THROWS ->
                     poller.execute(

@@ -212,7 +212,7 @@ class MessageChannelEndTest {
         try (OneThread two = OneThread.open();
                 MessageChannel sender = new MessageChannel(two.poller, SMALL, null);
                 MessageChannel receiver = new MessageChannel(two.pollerOfB, SMALL, null)) {
-            sender.agree(receiver.handshake());
+            sender.agree(receiver.options.handshake(receiver.poller.adapter()));
             sender.established();
             receiver.agree(new Handshake(10, 4, 0, 0, 10, false)); // what it believes of the sender
             receiver.established();
@@ -345,7 +345,7 @@ class MessageChannelEndTest {
             }
             Exposure exposure =
                     meanwhile == Meanwhile.A_REVOKE
-                            ? channel.expose(region, OpFlags.ALLOW_REMOTE_READ, LONG)
+                            ? channel.ownMemory().expose(region, OpFlags.ALLOW_REMOTE_READ, LONG)
                             : null;
             channel.beginClose();
             switch (meanwhile) {

@@ -145,7 +145,9 @@ class MessageServerTest {
                                                             connector.connect(
                                                                     client.pair,
                                                                     port(PORT),
-                                                                    client.connectionOptions()))
+                                                                    client.options.connection(
+                                                                            client.poller
+                                                                                    .adapter())))
                                             .hasMessageContaining("refused the connection"));
             assertThat(logged)
                     .singleElement()

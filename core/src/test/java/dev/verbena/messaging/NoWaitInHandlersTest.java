@@ -42,12 +42,15 @@ class NoWaitInHandlersTest {
                                 ReconnectOptions.DEFAULTS,
                                 null,
                                 opened -> {});
-                Exposure exposure = channel.expose(region, OpFlags.ALLOW_REMOTE_READ, LONG)) {
+                Exposure exposure =
+                        channel.ownMemory().expose(region, OpFlags.ALLOW_REMOTE_READ, LONG)) {
             client.channel(LONG).send(text("stands"), LONG);
             Map<String, Callable<?>> calls = new LinkedHashMap<>();
             calls.put("send", of(() -> channel.send(text("x"), LONG)));
             calls.put("receive", () -> channel.receive(LONG));
-            calls.put("expose", () -> channel.expose(region, OpFlags.ALLOW_REMOTE_READ, LONG));
+            calls.put(
+                    "expose",
+                    () -> channel.ownMemory().expose(region, OpFlags.ALLOW_REMOTE_READ, LONG));
             calls.put("await", exposure::await);
             calls.put("client.channel", () -> client.channel(LONG));
             calls.put("server.stop", () -> server.stop(LONG));

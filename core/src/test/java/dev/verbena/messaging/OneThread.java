@@ -113,26 +113,29 @@ final class OneThread implements AutoCloseable {
     /** Exposes a's memory: its end is logged, with whether the device still honours the token. */
     Exposure expose(OpFlags rights, Duration within) {
         Exposure exposure =
-                a.tryExpose(
-                        region,
-                        0,
-                        region.bytes(),
-                        rights,
-                        within,
-                        (ended, status, message) ->
-                                log.add(
-                                        "%s%s%s%s"
-                                                .formatted(
-                                                        ended.attachment() == null
-                                                                ? ""
-                                                                : ended.attachment() + " ",
-                                                        status.name(),
-                                                        message == null ? "" : " " + text(message),
-                                                        device.honours(ended.token)
-                                                                        || mayBeWritten()
-                                                                ? ", in use"
-                                                                : "")),
-                        null);
+                a.ownMemory()
+                        .tryExpose(
+                                region,
+                                0,
+                                region.bytes(),
+                                rights,
+                                within,
+                                (ended, status, message) ->
+                                        log.add(
+                                                "%s%s%s%s"
+                                                        .formatted(
+                                                                ended.attachment() == null
+                                                                        ? ""
+                                                                        : ended.attachment() + " ",
+                                                                status.name(),
+                                                                message == null
+                                                                        ? ""
+                                                                        : " " + text(message),
+                                                                device.honours(ended.token)
+                                                                                || mayBeWritten()
+                                                                        ? ", in use"
+                                                                        : "")),
+                                null);
         assertThat(exposure).isNotNull();
         return exposure;
     }

@@ -39,7 +39,8 @@ class PeerMemoryRefusalTest {
         try (OneThread two = OneThread.open();
                 MemoryRegion readOnly = two.pollerOfB.domain().allocate(10, Access.REMOTE_READ)) {
             PeerMemory memory = two.b.peerMemory();
-            Exposure exposure = two.a.expose(two.region, OpFlags.ALLOW_REMOTE_WRITE, LONG);
+            Exposure exposure =
+                    two.a.ownMemory().expose(two.region, OpFlags.ALLOW_REMOTE_WRITE, LONG);
             RemoteMemory remote = two.announce(exposure);
             BufferList bytes = two.bytes("five5");
             isRefused(
@@ -69,7 +70,8 @@ class PeerMemoryRefusalTest {
                     Status.ACCESS_VIOLATION,
                     "the exposure with the token %s has ended".formatted(Text.key(remote.token())),
                     "the peer asked for that memory back");
-            Exposure second = two.a.expose(two.region, OpFlags.ALLOW_REMOTE_WRITE, LONG);
+            Exposure second =
+                    two.a.ownMemory().expose(two.region, OpFlags.ALLOW_REMOTE_WRITE, LONG);
             RemoteMemory next = two.announce(second);
             CompletableFuture<Void> back = memory.sendAndInvalidateAsync(text("x"), next);
             isRefused(

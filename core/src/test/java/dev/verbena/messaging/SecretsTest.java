@@ -141,7 +141,8 @@ class SecretsTest {
                 MessageChannel channel = MessageChannel.connect(poller, port(PORT), options, null);
                 MemoryRegion region = poller.domain().allocate(4096, Access.LOCAL_WRITE)) {
             region.memory().asSlice(0, PLANTED.length).copyFrom(MemorySegment.ofArray(PLANTED));
-            Exposure exposure = channel.expose(region, OpFlags.ALLOW_REMOTE_WRITE, LONG);
+            Exposure exposure =
+                    channel.ownMemory().expose(region, OpFlags.ALLOW_REMOTE_WRITE, LONG);
             RemoteMemory exposed = exposure.remoteMemory();
             tokens.add(exposed.token());
             channel.send(message(exposed), LONG);

@@ -29,9 +29,9 @@ final class Two implements AutoCloseable {
     }
 
     static void connect(MessageChannel a, MessageChannel b) {
-        a.agree(b.handshake());
+        a.agree(b.options.handshake(b.poller.adapter()));
         a.established();
-        b.agree(a.handshake());
+        b.agree(a.options.handshake(a.poller.adapter()));
         b.established();
         a.pair.connect(b.pair.address());
         b.pair.connect(a.pair.address());

@@ -367,14 +367,16 @@ final class TwoChannels implements AutoCloseable {
         private void expose() {
             int i = fates.begun.size();
             Exposure exposure =
-                    a.channel.tryExpose(
-                            exposed,
-                            0,
-                            REGION_BYTES,
-                            OpFlags.ALLOW_REMOTE_WRITE,
-                            Duration.ofSeconds(1),
-                            (of, status, message) -> ended(i, status, message),
-                            null);
+                    a.channel
+                            .ownMemory()
+                            .tryExpose(
+                                    exposed,
+                                    0,
+                                    REGION_BYTES,
+                                    OpFlags.ALLOW_REMOTE_WRITE,
+                                    Duration.ofSeconds(1),
+                                    (of, status, message) -> ended(i, status, message),
+                                    null);
             if (exposure != null) {
                 a.polled = false;
                 fates.begun.add(exposure);

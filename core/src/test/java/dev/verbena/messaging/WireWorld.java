@@ -112,7 +112,15 @@ final class WireWorld implements AutoCloseable {
 
     private Exposure expose(MessageChannel by, Duration within, ExposureCallback callback) {
         return Objects.requireNonNull(
-                by.tryExpose(exposed, 0, 100, OpFlags.ALLOW_REMOTE_WRITE, within, callback, null));
+                by.ownMemory()
+                        .tryExpose(
+                                exposed,
+                                0,
+                                100,
+                                OpFlags.ALLOW_REMOTE_WRITE,
+                                within,
+                                callback,
+                                null));
     }
 
     private void settle() {
@@ -277,7 +285,8 @@ final class WireWorld implements AutoCloseable {
             settle();
             if (has(CALLS)) {
                 var _ =
-                        victim.call(
+                        Calls.call(
+                                victim,
                                 MemorySegment.ofArray(new byte[3]),
                                 Duration.ofDays(1),
                                 Message::length);

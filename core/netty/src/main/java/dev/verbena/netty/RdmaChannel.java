@@ -10,6 +10,7 @@ import dev.verbena.Status;
 import dev.verbena.VerbenaException;
 import dev.verbena.messaging.Message;
 import dev.verbena.messaging.MessageChannel;
+import dev.verbena.messaging.MessageServer;
 import dev.verbena.messaging.MessagingException;
 import dev.verbena.messaging.MessagingOptions;
 
@@ -191,7 +192,7 @@ public final class RdmaChannel extends AbstractChannel implements SocketChannel 
         /** Accepts the peer's request. The channel is registered when the connection stands. */
         void accept(Connector connector, ChannelPromise promise) {
             CompletableFuture<MessageChannel> made =
-                    MessageChannel.acceptAsync(
+                    MessageServer.acceptAsync(
                             handler().poller(),
                             connector,
                             options(null),

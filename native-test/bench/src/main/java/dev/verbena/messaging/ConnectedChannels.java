@@ -23,9 +23,9 @@ public final class ConnectedChannels {
             MessageHandler ofSecond) {
         MessageChannel first = new MessageChannel(poller, options, ofFirst);
         MessageChannel second = new MessageChannel(poller, options, ofSecond);
-        first.agree(second.handshake());
+        first.agree(second.options.handshake(second.poller.adapter()));
         first.established();
-        second.agree(first.handshake());
+        second.agree(first.options.handshake(first.poller.adapter()));
         second.established();
         first.pair.connect(second.pair.address());
         second.pair.connect(first.pair.address());

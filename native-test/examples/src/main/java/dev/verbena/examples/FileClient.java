@@ -87,7 +87,8 @@ public final class FileClient {
                 MemoryRegion region = poller.domain().register(bytes, Access.LOCAL_WRITE);
                 try (region;
                         Exposure exposure =
-                                channel.expose(region, OpFlags.ALLOW_REMOTE_WRITE, TIMEOUT)) {
+                                channel.ownMemory()
+                                        .expose(region, OpFlags.ALLOW_REMOTE_WRITE, TIMEOUT)) {
                     MemorySegment message = MemorySegment.ofArray(request);
                     exposure.remoteMemory().writeTo(message, 0);
                     channel.send(message, TIMEOUT);

@@ -68,7 +68,8 @@ public final class KeyValueClient implements AutoCloseable {
         return client.channel() // the one that is connected, or the next one
                 .thenCompose(
                         channel ->
-                                channel.call(
+                                Calls.call(
+                                        channel,
                                         request,
                                         TIMEOUT,
                                         answer -> answer.data().toArray(ValueLayout.JAVA_BYTE)));

@@ -102,7 +102,8 @@ class HostilePeersTest {
                     look(good, poller, server, attack);
                 }
                 Exposure exposure =
-                        served.expose(region, 0, 4096, OpFlags.ALLOW_REMOTE_WRITE, LONG);
+                        served.ownMemory()
+                                .expose(region, 0, 4096, OpFlags.ALLOW_REMOTE_WRITE, LONG);
                 RemoteMemory foreign = exposure.remoteMemory();
                 // Not "invalidate": rxe lets any connection invalidate any window: see SECURITY.md.
                 for (String access : ACCESSES) {

@@ -134,7 +134,9 @@ class MessageChannelMemoryTest {
             for (int i = 0; i < 300; i++) { // more than a window has keys
                 random.nextBytes(bytes);
                 try (Exposure exposure =
-                        ends.client.expose(ends.target, OpFlags.ALLOW_REMOTE_WRITE, LONG)) {
+                        ends.client
+                                .ownMemory()
+                                .expose(ends.target, OpFlags.ALLOW_REMOTE_WRITE, LONG)) {
                     RemoteMemory remote = ends.announce(exposure);
                     ends.source.memory().copyFrom(MemorySegment.ofArray(bytes));
                     CompletableFuture<Void> sent =
@@ -157,7 +159,9 @@ class MessageChannelMemoryTest {
     void thePeerReadsWhatIsExposed() throws Exception {
         try (Ends ends = new Ends(MessagingOptions.DEFAULTS, null, false);
                 Exposure exposure =
-                        ends.client.expose(ends.target, OpFlags.ALLOW_REMOTE_READ, LONG)) {
+                        ends.client
+                                .ownMemory()
+                                .expose(ends.target, OpFlags.ALLOW_REMOTE_READ, LONG)) {
             ends.target.memory().setString(0, "to be read");
             RemoteMemory remote = ends.announce(exposure);
             CompletableFuture<Void> read =
@@ -175,7 +179,7 @@ class MessageChannelMemoryTest {
     void aKeyThatWasTakenBackIsDead() throws Exception {
         try (Ends ends = new Ends(MessagingOptions.DEFAULTS, null, false)) {
             RemoteMemory gone;
-            try (Exposure exposure = ends.client.expose(ends.target, BOTH, LONG)) {
+            try (Exposure exposure = ends.client.ownMemory().expose(ends.target, BOTH, LONG)) {
                 gone = ends.announce(exposure);
                 ends.accepted
                         .peerMemory()
@@ -185,7 +189,7 @@ class MessageChannelMemoryTest {
             }
             ends.checkRefused(gone);
             // The next exposure has another key.
-            try (Exposure exposure = ends.client.expose(ends.target, BOTH, LONG)) {
+            try (Exposure exposure = ends.client.ownMemory().expose(ends.target, BOTH, LONG)) {
                 assertThat(ends.announce(exposure).token()).isNotEqualTo(gone.token());
                 ends.checkRefused(gone);
                 ends.checkDead(gone);
@@ -196,7 +200,8 @@ class MessageChannelMemoryTest {
     @Test
     void afterTheDeadlineThePeerIsAskedAndTheChannelStaysOpen() throws Exception {
         try (Ends ends = new Ends(MessagingOptions.DEFAULTS, null, false);
-                Exposure exposure = ends.client.expose(ends.target, BOTH, Duration.ofMillis(300))) {
+                Exposure exposure =
+                        ends.client.ownMemory().expose(ends.target, BOTH, Duration.ofMillis(300))) {
             RemoteMemory remote = ends.announce(exposure);
             assertThatThrownBy(exposure::await)
                     .isInstanceOf(MessagingException.class)
@@ -215,7 +220,7 @@ class MessageChannelMemoryTest {
     @Test
     void aChannelIsClosedWithExposures() throws Exception {
         try (Ends ends = new Ends(MessagingOptions.DEFAULTS, null, false)) {
-            Exposure exposure = ends.client.expose(ends.target, BOTH, LONG);
+            Exposure exposure = ends.client.ownMemory().expose(ends.target, BOTH, LONG);
             RemoteMemory remote = ends.announce(exposure);
             CompletableFuture<Message> returned = exposure.returned();
             ends.accepted.close(); // the peer leaves
@@ -263,8 +268,9 @@ class MessageChannelMemoryTest {
                     Exposure exposure = null;
                     while (exposure == null) {
                         exposure =
-                                ends.client.tryExpose(
-                                        ends.target, 0, 64, BOTH, LONG, callback, null);
+                                ends.client
+                                        .ownMemory()
+                                        .tryExpose(ends.target, 0, 64, BOTH, LONG, callback, null);
                         ends.poller.poll();
                     }
                     exposure.writeTo(data, 0);
