@@ -58,7 +58,7 @@ class CallsTest {
             b =
                     new MessageChannel(
                             two.pollerOfB, options, Calls.answeredBy(ofB == null ? keep : ofB));
-            Two.connect(a, b);
+            ChannelsByHand.connect(a, b);
         }
 
         CompletableFuture<String> call(String request) {
@@ -129,7 +129,7 @@ class CallsTest {
             Calls upper = Calls.answeredBy(call -> call.answer(text(string(call).toUpperCase())));
             MessageChannel a = new MessageChannel(two.poller, SMALL, upper);
             MessageChannel b = new MessageChannel(two.pollerOfB, SMALL, upper);
-            Two.connect(a, b);
+            ChannelsByHand.connect(a, b);
             List<CompletableFuture<String>> all = new ArrayList<>();
             for (int i = 0; i < 100; i++) { // far more than there is room for
                 all.add(Calls.call(a, text("a" + i), LONG, CallsTest::string));
@@ -499,7 +499,7 @@ class CallsTest {
                             two.pollerOfB,
                             SMALL,
                             Calls.answeredBy(call -> call.answer(call.data())));
-            Two.connect(a, b);
+            ChannelsByHand.connect(a, b);
             for (int i = 0; i < 1028; i++) {
                 assertThat(a.trySend(message((long) i << 32 | CallTable.REQUEST, 8)))
                         .isEqualTo(Status.SUCCESS);

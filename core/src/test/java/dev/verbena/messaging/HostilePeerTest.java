@@ -107,7 +107,7 @@ class HostilePeerTest {
                 MessageChannel attacker =
                         new MessageChannel(two.pollerOfB, OneThread.SMALL, null)) {
             two.device.anyoneInvalidates = true;
-            Two.connect(victim, attacker);
+            ChannelsByHand.connect(victim, attacker);
             Exposure exposure = two.expose(WRITE, LONG);
             two.announce(exposure);
             two.other.memory().fill((byte) 0);

@@ -163,7 +163,7 @@ class LargeMessageTest {
                             options,
                             (channel, message) ->
                                     got.add(message.data().toArray(ValueLayout.JAVA_BYTE)));
-            Two.connect(a, b);
+            ChannelsByHand.connect(a, b);
             a.trySend(message(70_000)).orThrow();
             a.trySend(message(10)).orThrow();
             while (got.size() < 2) {
@@ -272,7 +272,7 @@ class LargeMessageTest {
                                 two.pollerOfB,
                                 LARGE.withEagerLimit(70_000).withMaxMessage(70_000),
                                 null)) {
-            Two.connect(a, b);
+            ChannelsByHand.connect(a, b);
             assertThat(a.maxMessage()).isEqualTo(EAGER);
             assertThat(b.maxMessage()).isEqualTo(EAGER);
         }

@@ -332,7 +332,7 @@ class MessageChannelTest {
                 Poller hanging = Poller.onThisThread(fabric.adapter, IdleStrategy.events())) {
             MessageChannel a = new MessageChannel(poller, options, null);
             MessageChannel b = new MessageChannel(hanging, options, null);
-            Two.connect(a, b);
+            ChannelsByHand.connect(a, b);
             long end = System.nanoTime() + Duration.ofMillis(4500).toNanos();
             while (System.nanoTime() < end) { // polled, it answers
                 int ignored = hanging.await(Duration.ofMillis(20));

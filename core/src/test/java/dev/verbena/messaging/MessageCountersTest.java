@@ -83,7 +83,7 @@ class MessageCountersTest {
                         new MessageChannel(poller, SMALL, (channel, message) -> pause())) {
             recording.enable("dev.verbena.SlowRound");
             recording.start();
-            Two.connect(a, b);
+            ChannelsByHand.connect(a, b);
             assertThat(a.trySend(text("x"))).isEqualTo(Status.SUCCESS);
             assertThat(poller.poll()).isPositive();
             assertThat(poller.counters().slowRounds()).isEqualTo(1);
@@ -137,7 +137,7 @@ class MessageCountersTest {
                 MessageChannel b =
                         new MessageChannel(
                                 poller, SMALL, (channel, message) -> kept.add(message.retain()))) {
-            Two.connect(a, b);
+            ChannelsByHand.connect(a, b);
             for (int round = 1; round <= 3; round++) { // SMALL has room for 4 messages
                 for (int i = 0; i < 4; i++) {
                     assertThat(a.trySend(text("12345"))).isEqualTo(Status.SUCCESS);
@@ -204,7 +204,7 @@ class MessageCountersTest {
                 Poller poller = Poller.onThisThread(adapter, IdleStrategy.busySpin());
                 MessageChannel a = new MessageChannel(poller, SMALL, (channel, message) -> {});
                 MessageChannel b = new MessageChannel(poller, SMALL, (channel, message) -> {})) {
-            Two.connect(a, b);
+            ChannelsByHand.connect(a, b);
             int slowPolls = 0;
             for (int i = 0; i < 2; i++) { // a first round, and one behind it
                 assertThat(a.trySend(text("x"))).isEqualTo(Status.SUCCESS);

@@ -69,7 +69,7 @@ final class OneThread implements AutoCloseable {
                             }
                         });
         b = new MessageChannel(pollerOfB, options, ofB);
-        Two.connect(a, b);
+        ChannelsByHand.connect(a, b);
     }
 
     private Poller poller() {

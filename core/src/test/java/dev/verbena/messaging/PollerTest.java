@@ -45,7 +45,7 @@ class PollerTest {
                             poller, MessagingOptions.DEFAULTS, (of, message) -> arrived[0]++);
             MessageChannel peer =
                     new MessageChannel(ofPeer, MessagingOptions.DEFAULTS, (of, message) -> {});
-            Two.connect(channel, peer);
+            ChannelsByHand.connect(channel, peer);
             while (poller.poll() > 0) {
                 continue;
             }

@@ -45,7 +45,7 @@ class SharedReceivesTest {
     private MessageChannel connected(OneThread two) {
         MessageChannel a = new MessageChannel(two.poller, OPTIONS, null);
         MessageChannel b = new MessageChannel(two.pollerOfB, OPTIONS, handler);
-        Two.connect(a, b);
+        ChannelsByHand.connect(a, b);
         return a;
     }
 
@@ -294,7 +294,7 @@ class SharedReceivesTest {
             Poller poller = Poller.onThisThread(adapter, IdleStrategy.busySpin());
             MessageChannel a = new MessageChannel(poller, OPTIONS, null);
             MessageChannel b = new MessageChannel(poller, OPTIONS, handler);
-            Two.connect(a, b);
+            ChannelsByHand.connect(a, b);
             assertThat(b.receives.isShared()).isFalse();
             assertThat(b.receives.count()).isEqualTo(CREDIT + Credits.RESERVE);
             keeps = true;

@@ -24,17 +24,8 @@ final class Two implements AutoCloseable {
         poller = Poller.start(adapter, idle);
         a = new MessageChannel(poller, options, ofA);
         b = new MessageChannel(poller, options, ofB);
-        connect(a, b);
+        ChannelsByHand.connect(a, b);
         pump = new Pump(device);
-    }
-
-    static void connect(MessageChannel a, MessageChannel b) {
-        a.agree(b.options.handshake(b.poller.adapter()));
-        a.established();
-        b.agree(a.options.handshake(a.poller.adapter()));
-        b.established();
-        a.pair.connect(b.pair.address());
-        b.pair.connect(a.pair.address());
     }
 
     /** From now on, what is posted is lost. */

@@ -281,7 +281,7 @@ final class TwoChannels implements AutoCloseable {
             device.destroys.clear();
             a = new Side("A", scope, scope.fromA, ofA, fates);
             b = new Side("a", scope, scope.fromB, ofB, fates);
-            Two.connect(a.channel, b.channel);
+            ChannelsByHand.connect(a.channel, b.channel);
         }
 
         @Override

@@ -95,7 +95,7 @@ final class WireWorld implements AutoCloseable {
         sent = pollerOfPeer.domain().allocate(MOST_BYTES, Access.LOCAL_WRITE);
         good = new MessageChannel(poller, OPTIONS, (channel, message) -> pongs++);
         itsPeer = new MessageChannel(pollerOfPeer, OPTIONS, WireWorld::echo);
-        Two.connect(good, itsPeer);
+        ChannelsByHand.connect(good, itsPeer);
         goodExposure = expose(good, Duration.ofDays(1), (exposure, status, message) -> {});
         settle();
         ping();

@@ -35,7 +35,8 @@ public final class Program {
         System.getProperties()
                 .forEach(
                         (key, value) -> {
-                            if (key.toString().startsWith("verbena.trust")) {
+                            if (key.toString().startsWith("verbena.trust")
+                                    || key.toString().startsWith("verbena.ledger")) {
                                 command.add("-D%s=%s".formatted(key, value));
                             }
                         });
@@ -54,7 +55,9 @@ public final class Program {
         List<String> wrong = new ArrayList<>();
         try (BufferedReader lines = process.inputReader()) {
             for (String line = lines.readLine(); line != null; line = lines.readLine()) {
-                if (line.startsWith("Requests, ") || line.startsWith("Trust: ")) {
+                if (line.startsWith("Requests, ")
+                        || line.startsWith("Ledger, ")
+                        || line.startsWith("Trust: ")) {
                     System.out.println(line);
                 } else {
                     wrong.add(line);

@@ -38,6 +38,12 @@ class StandInTest {
     }
 
     @Test
+    void everyMessageIsAccountedFor() throws Exception {
+        compile();
+        assertThat(run(Map.of(), List.of(), MessagesOnStandIn.class, "stand-in")).isEmpty();
+    }
+
+    @Test
     void memoryDescriptorsAndThreadsReturnToWhereTheyWere() throws Exception {
         compile();
         int registrations = Trust.size(10_000, 100_000);
@@ -70,6 +76,8 @@ class StandInTest {
                         "UBSAN_OPTIONS",
                         "print_stacktrace=1:halt_on_error=1");
         assertThat(run(sanitizers, "stand-in with sanitizers", 3_000_000)).isEmpty();
+        assertThat(run(sanitizers, List.of(), MessagesOnStandIn.class, "stand-in with sanitizers"))
+                .isEmpty();
     }
 
     private void compile(String... options) throws Exception {

@@ -22,6 +22,7 @@ import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.BooleanSupplier;
 import java.util.function.Consumer;
+import java.util.random.RandomGenerator;
 
 /**
  * A connection manager that does not exist, with a network of one host, on which any call can be
@@ -158,6 +159,16 @@ public final class FakeConnections extends ConnectionControl {
             }
         }
         return count;
+    }
+
+    /** One of the connections that are established has ended, says an event; if there is one. */
+    public synchronized boolean disconnectAny(RandomGenerator random) {
+        List<Id> all = ids.values().stream().filter(id -> id.state.equals("ESTABLISHED")).toList();
+        if (!all.isEmpty()) {
+            Id id = all.get(random.nextInt(all.size()));
+            post(id, ConnectionEvent.Kind.DISCONNECTED, 0, new byte[0], 0, 0);
+        }
+        return !all.isEmpty();
     }
 
     /** An event for every identifier there is. */

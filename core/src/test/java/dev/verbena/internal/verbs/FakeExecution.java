@@ -21,6 +21,7 @@ final class FakeExecution {
     private static final int LENGTH_ERROR = 1;
     private static final int INVALID_REQUEST = 9;
     private static final int ACCESS_ERROR = 10;
+    private static final int RETRIES_EXCEEDED = 12;
     private static final int RNR = 13;
 
     // IBV_WC_RECV and the like
@@ -298,7 +299,8 @@ final class FakeExecution {
     private int access(QueuePair pair, PostedRequest send) {
         QueuePair peer = queuePairs.byNumber(pair.peer);
         if (peer == null || peer.state != State.RTS) {
-            return SUCCESS; // nobody looks
+            // Nobody looks at what is written; but a read would bring nothing.
+            return send.opcode() == SendChain.READ ? RETRIES_EXCEEDED : SUCCESS;
         }
         long rdma = ibv_send_wr.wr$offset() + ibv_send_wr.wr.rdma$offset();
         int key = send.intAt(rdma + ibv_send_wr.wr.rdma.rkey$offset());
