@@ -120,6 +120,11 @@ public final class FakeFabric implements AutoCloseable {
         }
     }
 
+    /** How many identifiers of connections and listeners there are. */
+    public int identifiers() {
+        return network.identifiers();
+    }
+
     /** Forgets what it noted of connections, for tests to look at: with each, that grows. */
     void forgetNotes() {
         synchronized (device) {

@@ -14,7 +14,4 @@ interface RdmaHandle extends IoHandle {
 
     @Override
     void close();
-
-    /** Frees what it has; its pipeline hears nothing. */
-    void closeForcibly();
 }

@@ -13,6 +13,7 @@ import io.netty.channel.IoOps;
 import io.netty.channel.IoRegistration;
 import io.netty.util.collection.LongObjectHashMap;
 import io.netty.util.collection.LongObjectMap;
+import io.netty.util.concurrent.SingleThreadEventExecutor;
 import io.netty.util.concurrent.ThreadAwareExecutor;
 
 import org.jspecify.annotations.Nullable;
@@ -118,6 +119,9 @@ public final class RdmaIoHandler implements IoHandler {
     @Override
     public void initialize() {
         thread = Thread.currentThread();
+        if (executor instanceof SingleThreadEventExecutor loop) {
+            loop.addShutdownHook(this::prepareToDestroy); // while pipelines can hear of it still
+        }
         try {
             poller = Poller.onThisThread(opened.domain(), device.options.idle());
         } catch (Throwable t) {
@@ -259,8 +263,7 @@ public final class RdmaIoHandler implements IoHandler {
     public void destroy() {
         Poller last = poller;
         try {
-            // A shutdown without a quiet period may come here without prepareToDestroy().
-            List.copyOf(handles).forEach(RdmaHandle::closeForcibly);
+            prepareToDestroy(); // a shutdown without a quiet period may leave that out
             if (last != null) {
                 last.close();
             }

@@ -489,6 +489,19 @@ class RdmaChannelTest {
     }
 
     @Test
+    void anEventLoopThatEndsItselfClosesItsChannels() throws Exception {
+        try (Connected pair = new Connected()) {
+            RdmaChannel client = pair.connect();
+            Heard atClient = heard(client);
+            pair.accepted();
+            client.eventLoop()
+                    .execute(() -> client.eventLoop().shutdownGracefully(0, 30, TimeUnit.SECONDS));
+            assertThat(atClient.next()).isEqualTo("inactive");
+            client.closeFuture().sync();
+        }
+    }
+
+    @Test
     void eventLoopsThatEndUnderLoadLeaveNothing() throws Exception {
         try (Connected pair = new Connected()) {
             List<Heard> all = new ArrayList<>();

@@ -106,6 +106,11 @@ public final class FakeDevice extends FakeSettings {
                 + objects.plainCount();
     }
 
+    /** How many queue pairs there are, and shared receive queues. */
+    public synchronized int queues() {
+        return queuePairs.count();
+    }
+
     public synchronized int windowCount() {
         return memory.windowCount();
     }
