@@ -27,6 +27,11 @@ final class OnStandIn extends Place {
     }
 
     @Override
+    boolean readsBytes() {
+        return false;
+    }
+
+    @Override
     boolean checksTokens() {
         return false;
     }

@@ -3,6 +3,9 @@ package dev.verbena.trust;
 import dev.verbena.Adapter;
 import dev.verbena.QueuePair;
 
+import org.jspecify.annotations.Nullable;
+
+import java.net.InetAddress;
 import java.util.Random;
 import java.util.function.Consumer;
 
@@ -25,6 +28,16 @@ class Place implements AutoCloseable {
     /** Whether tokens are checked, so that a wrong one fails the request. */
     boolean checksTokens() {
         return true;
+    }
+
+    /** Whether reads and atomic operations bring what is in the peer's memory. */
+    boolean readsBytes() {
+        return true;
+    }
+
+    /** Where a connection manager listens, there; null where there is none. */
+    @Nullable InetAddress address() {
+        return null;
     }
 
     /** Called with each queue pair. */

@@ -4,16 +4,23 @@ import dev.verbena.Access;
 import dev.verbena.Adapter;
 import dev.verbena.CompletionQueue;
 import dev.verbena.Completions;
+import dev.verbena.ConnectionOptions;
+import dev.verbena.Connector;
+import dev.verbena.Listener;
 import dev.verbena.MemoryRegion;
 import dev.verbena.ProtectionDomain;
 import dev.verbena.QueuePairLimits;
 import dev.verbena.SharedReceiveQueue;
 
+import java.net.InetSocketAddress;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Queue;
 import java.util.Random;
+import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
@@ -36,6 +43,7 @@ final class RequestLife {
     private final Queue<String> wrong = new ConcurrentLinkedQueue<>();
     private final List<Account> accounts = new ArrayList<>();
     private final List<Side> sides = new ArrayList<>();
+    private final List<Connector> connectors = new ArrayList<>();
     private final List<CompletionQueue> queues = new ArrayList<>();
     private final List<AutoCloseable> memory = new ArrayList<>(); // and shared receives
     private final List<ProtectionDomain> domains = new ArrayList<>();
@@ -118,6 +126,7 @@ final class RequestLife {
         } else {
             runThreads(virtual ? Thread.ofVirtual() : Thread.ofPlatform());
         }
+        connectors.forEach(Connector::close);
         for (Side side : sides) {
             side.pair.close();
         }
@@ -132,7 +141,8 @@ final class RequestLife {
         leaks = place.leaks(this::complain);
     }
 
-    private void create() {
+    private void create() throws Exception {
+        boolean managed = place.address() != null && random.nextBoolean();
         int connections = 1 + random.nextInt(3);
         int depth = List.of(1, 2, 3, 8, 16, 64).get(random.nextInt(6));
         int receiveDepth = List.of(1, 4, 16, 64).get(random.nextInt(4));
@@ -154,10 +164,35 @@ final class RequestLife {
         for (int i = 0; i < connections; i++) {
             Side a = here.side(limits);
             Side b = there.side(limits);
-            a.pair.connect(b.pair.address());
-            b.pair.connect(a.pair.address());
+            if (managed) {
+                connect(a, b);
+            } else {
+                a.pair.connect(b.pair.address());
+                b.pair.connect(a.pair.address());
+            }
             a.meet(b);
             b.meet(a);
+        }
+    }
+
+    /** Connects two sides by the connection manager. */
+    private void connect(Side a, Side b) throws Exception {
+        BlockingQueue<Connector> requests = new LinkedBlockingQueue<>();
+        InetSocketAddress any = new InetSocketAddress(place.address(), 0);
+        try (Listener listener = place.there.listen(any, 0, requests::add)) {
+            Connector here = place.here.createConnector();
+            CompletableFuture<Void> connecting =
+                    here.connectAsync(a.pair, listener.localAddress(), ConnectionOptions.DEFAULTS);
+            Connector there = requests.take();
+            CompletableFuture<Void> accepting =
+                    there.acceptAsync(b.pair, ConnectionOptions.DEFAULTS);
+            connecting.get();
+            here.completeConnect();
+            accepting.get();
+            a.connectedBy(here);
+            b.connectedBy(there);
+            connectors.add(here);
+            connectors.add(there);
         }
     }
 

@@ -3,12 +3,14 @@ package dev.verbena.trust;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.verbena.FakeAdapters;
+import dev.verbena.internal.verbs.FakeConnections;
 import dev.verbena.internal.verbs.FakeDevice;
 
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
+import java.net.InetAddress;
 import java.util.Random;
 import java.util.function.Consumer;
 
@@ -16,6 +18,7 @@ import java.util.function.Consumer;
 @Tag("trust")
 @Timeout(3600)
 class RequestsTest {
+    private static final InetAddress HERE = InetAddress.ofLiteral("10.0.0.1");
     private static final int[] VENDORS = {FakeDevice.PLAIN, FakeDevice.RXE, FakeDevice.MELLANOX};
 
     @Test
@@ -28,20 +31,33 @@ class RequestsTest {
         private final FakeDevice device;
         private volatile boolean keptRefused;
 
-        private OnFakeDevice(FakeDevice device) {
-            super(FakeAdapters.open(device));
+        private final FakeConnections network;
+
+        private OnFakeDevice(FakeDevice device, FakeConnections network) {
+            super(FakeAdapters.open(device, network));
             this.device = device;
+            this.network = network;
         }
 
         static OnFakeDevice of(long seed) {
             FakeDevice device = new FakeDevice();
             device.vendorId = VENDORS[new Random(seed).nextInt(VENDORS.length)];
             device.carriesBytes = true;
-            return new OnFakeDevice(device);
+            FakeConnections network = new FakeConnections();
+            network.devices.put(HERE, "fake0");
+            return new OnFakeDevice(device, network);
+        }
+
+        @Override
+        InetAddress address() {
+            return HERE;
         }
 
         @Override
         boolean disturb(Random random) {
+            if (random.nextInt(10) == 0) {
+                return network.disconnectAny(random);
+            }
             synchronized (device) {
                 if (random.nextInt(50) == 0) {
                     device.failAt = random.nextInt(10);
@@ -81,6 +97,7 @@ class RequestsTest {
             }
             try {
                 device.until(() -> device.objects() == 0);
+                network.until(() -> network.identifiers() == 0);
                 device.dispose();
             } catch (AssertionError notInTime) {
                 complain.accept(device.objects() + " native objects are left");

@@ -2,6 +2,8 @@ package dev.verbena.trust;
 
 import dev.verbena.BufferList;
 import dev.verbena.Completions;
+import dev.verbena.ConnectionOptions;
+import dev.verbena.Connector;
 import dev.verbena.MemoryRegion;
 import dev.verbena.MemoryWindow;
 import dev.verbena.OpFlags;
@@ -13,10 +15,14 @@ import dev.verbena.RequestBatch;
 import dev.verbena.SendRequests;
 import dev.verbena.Status;
 
+import org.jspecify.annotations.Nullable;
+
 import java.lang.foreign.ValueLayout;
 import java.util.ArrayDeque;
 import java.util.Deque;
+import java.util.Map;
 import java.util.Random;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicLong;
@@ -95,6 +101,10 @@ final class Side {
     private final AtomicLong offered = new AtomicLong(NONE); // the token of lent, for the peer
     private final AtomicBoolean lentIsOut = new AtomicBoolean();
     private final AtomicBoolean ending = new AtomicBoolean();
+    private final Map<Long, Long> old = new ConcurrentHashMap<>(); // what atomic ones must bring
+    private long added; // fetch-and-adds so far
+    private long swapped;
+    private @Nullable Connector connector; // null without a connection manager
     private boolean lastIsPosted;
     private boolean drained;
     private boolean allArrives; // the peer was there until the last request had completed
@@ -137,7 +147,12 @@ final class Side {
 
     /** How much memory a side needs. */
     static long bytes(int depth) {
-        return 3L * slots(depth) * SLOT;
+        return (3L * slots(depth) + 1) * SLOT;
+    }
+
+    /** It is connected by a connection manager. */
+    void connectedBy(Connector by) {
+        connector = by;
     }
 
     void meet(Side other) {
@@ -161,6 +176,9 @@ final class Side {
             life.disturb(random);
         } else if (what == 2 && random.nextInt(20) == 0) {
             fail();
+        } else if (what == 3 && random.nextInt(20) == 0 && connector != null) {
+            life.fault();
+            var _ = connector.disconnectAsync(ConnectionOptions.DEFAULTS);
         } else if (what < 60) {
             postBatch();
         } else if (what < 110) {
@@ -233,15 +251,26 @@ final class Side {
             case WRITE_WITH_IMMEDIATE ->
                     to.writeWithImmediate(context, buffers, there, offset, (int) context, flags);
             case READ -> to.read(context, buffers, there, offset, flags);
-            case FETCH_AND_ADD -> to.fetchAndAdd(context, buffers, there, offset, 1, flags);
+            case FETCH_AND_ADD -> to.fetchAndAdd(context, buffers, there, sums(), 1, flags);
             case COMPARE_AND_SWAP ->
-                    to.compareAndSwap(context, buffers, there, offset, 0, 1, flags);
+                    to.compareAndSwap(
+                            context, buffers, there, swaps(), swapped - 1, swapped, flags);
         };
     }
 
-    /** What the peer may write to. */
+    /** What the peer may write to: slots, and the words of its atomic operations. */
     private RemoteMemory target() {
-        return memory.remoteMemory().slice(2L * slots * SLOT, (long) slots * SLOT);
+        return memory.remoteMemory().slice(2L * slots * SLOT, (slots + 1L) * SLOT);
+    }
+
+    /** Where each fetch-and-add adds one, in what the peer may write to. */
+    private long sums() {
+        return (long) peer.slots * SLOT;
+    }
+
+    /** Where each compare-and-swap swaps the number of swaps before it for the next one. */
+    private long swaps() {
+        return sums() + Long.BYTES;
     }
 
     /** A batch that was recorded once, with other contexts and other bytes. */
@@ -354,7 +383,9 @@ final class Side {
                 sent.add(new Sent(context, kind, bytes, token));
             }
         }
-        if (kind != Kind.READ && !kind.isAtomic()) {
+        if (kind.isAtomic()) {
+            old.put(context, kind == Kind.FETCH_AND_ADD ? added++ : swapped++);
+        } else if (kind != Kind.READ) {
             memory.memory().set(ValueLayout.JAVA_LONG, (long) slot(context) * SLOT, context);
         }
         return context;
@@ -370,6 +401,10 @@ final class Side {
             return true;
         }
         sends.refuse(context);
+        if (kind != null && kind.isAtomic() && old.remove(context) != null) {
+            added -= kind == Kind.FETCH_AND_ADD ? 1 : 0;
+            swapped -= kind == Kind.FETCH_AND_ADD ? 0 : 1;
+        }
         if (kind != null && kind.isMessage()) {
             synchronized (sent) {
                 Sent last = sent.pollLast();
@@ -409,6 +444,10 @@ final class Side {
         }
         if (!type.isReceive()) {
             sends.end(context, type, status);
+            Long before = old.remove(context);
+            if (before != null && status.isSuccess()) {
+                checkOld(context, type, before);
+            }
             if (bindOfLent.compareAndSet(context, NONE) && status.isSuccess()) {
                 offered.set(lent.remoteToken());
             }
@@ -418,6 +457,17 @@ final class Side {
         if (status.isSuccess()) {
             arrived(completions, i);
             receives.replace(pair, context);
+        }
+    }
+
+    /**
+     * An atomic operation brings how many there were before it, each of which was carried out once.
+     */
+    private void checkOld(long context, OperationType type, long before) {
+        long at = (slots + slot(context)) * (long) SLOT;
+        long came = memory.memory().get(ValueLayout.JAVA_LONG, at);
+        if (came != before && life.place.readsBytes() && !life.place.keptRefused()) {
+            life.complain("%s of %s brought %d, not %d".formatted(type, pair, came, before));
         }
     }
 

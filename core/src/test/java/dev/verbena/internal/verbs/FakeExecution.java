@@ -2,6 +2,7 @@ package dev.verbena.internal.verbs;
 
 import static java.lang.foreign.ValueLayout.JAVA_BYTE;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
+import static java.lang.foreign.ValueLayout.JAVA_LONG_UNALIGNED;
 
 import dev.verbena.bindings.ibv_send_wr;
 import dev.verbena.internal.verbs.FakeQueuePairs.QueuePair;
@@ -227,6 +228,8 @@ final class FakeExecution {
                     deliver(pair, send);
             case SendChain.WRITE, SendChain.READ ->
                     settings.carriesBytes ? access(pair, send) : SUCCESS;
+            case SendChain.COMPARE_AND_SWAP, SendChain.FETCH_AND_ADD ->
+                    settings.carriesBytes ? atomic(pair, send) : SUCCESS;
             default -> SUCCESS;
         };
     }
@@ -293,6 +296,36 @@ final class FakeExecution {
             copied += count;
         }
         return copied == message.length;
+    }
+
+    /** Changes a word of the peer's memory, if its region or window admits the key. */
+    private int atomic(QueuePair pair, PostedRequest send) {
+        QueuePair peer = queuePairs.byNumber(pair.peer);
+        if (peer == null || peer.state != State.RTS) {
+            return RETRIES_EXCEEDED; // it would bring nothing
+        }
+        long wr = ibv_send_wr.wr$offset() + ibv_send_wr.wr.atomic$offset();
+        int key = send.intAt(wr + ibv_send_wr.wr.atomic.rkey$offset());
+        long compareAdd = send.longAt(wr + ibv_send_wr.wr.atomic.compare_add$offset());
+        long swap = send.longAt(wr + ibv_send_wr.wr.atomic.swap$offset());
+        long address = send.remoteAddress();
+        if ((address & Long.BYTES - 1) != 0 || send.length() != Long.BYTES) {
+            queuePairs.fail(peer);
+            return INVALID_REQUEST;
+        }
+        if (!memory.admits(key, peer.address, address, Long.BYTES)) {
+            queuePairs.fail(peer);
+            return ACCESS_ERROR;
+        }
+        MemorySegment there = Native.at(address, Long.BYTES);
+        long before = there.get(JAVA_LONG, 0);
+        if (send.opcode() == SendChain.FETCH_AND_ADD) {
+            there.set(JAVA_LONG, 0, before + compareAdd);
+        } else if (before == compareAdd) {
+            there.set(JAVA_LONG, 0, swap);
+        }
+        send.buffers().getFirst().set(JAVA_LONG_UNALIGNED, 0, before);
+        return SUCCESS;
     }
 
     /** Copies bytes from or to memory of the peer, if its region or window admits the key. */

@@ -10,6 +10,7 @@ import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
+import java.net.InetAddress;
 import java.time.Duration;
 import java.util.List;
 
@@ -29,6 +30,11 @@ class DeviceRequestsTest {
 
         OnDevices() {
             super(Adapter.open(NAMES.getFirst()), Adapter.open(NAMES.getLast()));
+        }
+
+        @Override
+        InetAddress address() {
+            return there.gid().gid().gid().toInetAddress();
         }
 
         /** Soft-RoCE of old kernels may stop without a completion. */
