@@ -33,7 +33,8 @@ import java.util.function.Consumer;
  * before. A request that cannot be served (no thread can be started, the executor rejects it, the
  * handler throws) is refused; the others go on.
  *
- * <p>The address stays bound while a connector from this listener is open, also after its close.
+ * <p>Its close frees the address at once. The connectors that came from it go on, whatever listens
+ * there next.
  *
  * <p>May be used from any thread. After its adapter is closed, it refuses all peers.
  */
@@ -172,19 +173,10 @@ public final class Listener extends NativeObject {
         run(listening::resume);
     }
 
-    /** Stops listening. The address stays bound while a connector from this listener is open. */
+    /** Stops listening, and frees the address: connectors from this listener do not need it. */
     @Override
     void shut(Teardown end) {
         stopped = true;
-        try {
-            listening.pause();
-        } catch (VerbenaException e) {
-            listening.close(); // another program has the address already
-        }
-    }
-
-    @Override
-    void destroy(Teardown end) {
         listening.close();
     }
 

@@ -86,6 +86,7 @@ final class Connected implements AutoCloseable {
     final List<RdmaIoHandler> handlers = new ArrayList<>();
     final BlockingQueue<SocketChannel> accepted = new LinkedBlockingQueue<>();
     private final Consumer<Bootstrap> changes;
+    private final ServerBootstrap server;
 
     Connected() {
         this(RdmaOptions.DEFAULTS.withIdle(IdleStrategy.events()), server -> {}, client -> {});
@@ -107,7 +108,7 @@ final class Connected implements AutoCloseable {
                             return made;
                         });
         changes = ofClient;
-        ServerBootstrap server =
+        server =
                 new ServerBootstrap()
                         .group(group)
                         .channel(RdmaServerChannel.class)
@@ -120,6 +121,11 @@ final class Connected implements AutoCloseable {
                                     }
                                 });
         ofServer.accept(server);
+        listen();
+    }
+
+    /** Binds the server's port. */
+    void listen() {
         server.bind(FakeFabric.port(PORT)).syncUninterruptibly();
     }
 

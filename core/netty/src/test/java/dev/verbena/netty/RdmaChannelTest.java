@@ -488,6 +488,22 @@ class RdmaChannelTest {
         }
     }
 
+    /** A service that starts again need not wait for the connections of the one before. */
+    @Test
+    void aPortIsFreeOnceItsServerChannelIsClosed() throws Exception {
+        try (Connected pair = new Connected()) {
+            RdmaChannel client = pair.connect();
+            RdmaChannel server = pair.accepted();
+            Heard atServer = heard(server);
+            server.parent().close().sync();
+            pair.listen();
+            assertThat(pair.connect().isActive()).isTrue();
+            pair.accepted();
+            client.writeAndFlush(text("still here")).sync();
+            Until.holds(() -> atServer.text().equals("still here"));
+        }
+    }
+
     @Test
     void anEventLoopThatEndsItselfClosesItsChannels() throws Exception {
         try (Connected pair = new Connected()) {

@@ -23,6 +23,7 @@ import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.BooleanSupplier;
 import java.util.function.Consumer;
 import java.util.random.RandomGenerator;
+import java.util.stream.Stream;
 
 /**
  * A connection manager that does not exist, with a network of one host, on which any call can be
@@ -53,6 +54,7 @@ public final class FakeConnections extends ConnectionControl {
         InetSocketAddress peer;
         boolean sharing;
         boolean listening;
+        boolean requested; // by a peer
         boolean disconnected;
         Id other; // the one at the peer
         String state = "IDLE";
@@ -327,13 +329,17 @@ public final class FakeConnections extends ConnectionControl {
         }
         int port = to.getPort() == 0 ? nextPort() : to.getPort();
         InetSocketAddress local = new InetSocketAddress(to.getAddress(), port);
-        if (ids.values().stream()
-                .anyMatch(o -> local.equals(o.local) && !(o.sharing && id.sharing))) {
+        if (bindings(local).anyMatch(o -> !(o.sharing && id.sharing))) {
             return -Errno.EADDRINUSE;
         }
         id.local = local;
         id.device = any ? "" : devices.get(to.getAddress());
         return 0;
+    }
+
+    /** Those that an address is bound to: not those of requests to it, as in the kernel. */
+    private Stream<Id> bindings(InetSocketAddress local) {
+        return ids.values().stream().filter(o -> !o.requested && local.equals(o.local));
     }
 
     @Override
@@ -345,7 +351,7 @@ public final class FakeConnections extends ConnectionControl {
     public synchronized int listen(long address, int backlog) {
         beforeStep.accept("listen");
         Id id = ids.get(address);
-        if (ids.values().stream().anyMatch(o -> o != id && id.local.equals(o.local))) {
+        if (bindings(id.local).anyMatch(o -> o != id)) {
             return -Errno.EADDRINUSE;
         }
         id.listening = true;
@@ -420,6 +426,7 @@ public final class FakeConnections extends ConnectionControl {
         child.peer = from == null ? new InetSocketAddress("192.0.2.99", 5) : from.local;
         child.other = from;
         child.state = "REQUESTED";
+        child.requested = true;
         child.routed = true;
         child.trafficClass = from == null ? 0 : from.trafficClass; // the request carries it
         ids.put(child.address, child);

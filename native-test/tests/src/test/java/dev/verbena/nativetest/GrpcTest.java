@@ -46,7 +46,7 @@ class GrpcTest {
     public static final class Interop extends AbstractInteropTest {
         private static final AtomicInteger NEXT_PORT = new AtomicInteger(47_000);
 
-        // Each has its own: a port stays bound while a connection of its listener ends.
+        // Each has its own: gRPC does not wait until the server before has closed its port.
         private final int port = NEXT_PORT.getAndIncrement();
 
         @Override
