@@ -61,6 +61,10 @@ final class AcceptAttempt {
             Handshake peer;
             MessageChannel made;
             try {
+                if (poller.isClosing()) {
+                    throw new MessagingException(
+                            Status.CONNECTION_REFUSED, "the server's poller was closed");
+                }
                 peer = Handshake.read(connector.connectionData().privateData());
                 made = new MessageChannel(poller, options, handler);
             } finally {

@@ -125,6 +125,32 @@ class MessageServerTest {
         }
     }
 
+    /** Clients connect again and again: no log may fill with that. */
+    @Test
+    void aServerWhosePollerWasClosedRefusesPeersAndLogsNothing() {
+        try (FakeFabric fabric = new FakeFabric();
+                Poller near = Poller.start(fabric.adapter, IdleStrategy.events())) {
+            Poller far = Poller.start(fabric.adapter, IdleStrategy.events());
+            try (MessageServer _ =
+                    MessageServer.listen(far, port(PORT), SMALL, 1, null, channel -> {})) {
+                far.close();
+                List<String> logged =
+                        LoggedMessages.of(
+                                () ->
+                                        assertThatThrownBy(
+                                                        () ->
+                                                                MessageChannel.connect(
+                                                                        near,
+                                                                        port(PORT),
+                                                                        SMALL,
+                                                                        null))
+                                                .hasMessageContaining(
+                                                        "refused the channel: the server's poller was closed"));
+                assertThat(logged).isEmpty();
+            }
+        }
+    }
+
     /** The peer gets the status; the reason concerns this side, so it is in the log. */
     @Test
     void aRefusalForWhatThisSideLacksIsLogged() {
