@@ -12,7 +12,7 @@
 #   not-listening WHO    none did so until the session stopped looking
 # Both guests stay until the line "off" comes, command ended or not: the kernel of each still has to answer the other's last packets.
 #
-# Reads: RESULTS, NETEM (roce), ROCE_ADDRESSES (devices.sh), RUN, WHO, PHASE, INTERRUPTED (follow.sh), UP (guest.sh), GRACE (signals.sh)
+# Reads: RESULTS, NETEM, SERVER_DIES (roce), ROCE_ADDRESSES (devices.sh), RUN, WHO, PHASE, INTERRUPTED (follow.sh), UP (guest.sh), GRACE (signals.sh)
 # Sets:  EVENT, VALUE       (follow.sh) those of the pair as a whole instead of a guest's
 #        CLIENT_STARTED     yes or no
 #        CODES              by guest: the exit code of its command, once it has ended
@@ -93,8 +93,14 @@ pair_event() {
             # The VM of a server that ignored TERM was ended on purpose (end_vm_of_server): it did not die.
             if [ "$PHASE" = server-asked ] && [ -z "$INTERRUPTED" ] && [ "$WHO" = server ]; then
                 EVENT=ended VALUE=${CODES[client]}
+            elif [ "$SERVER_DIES" = yes ] && [ "$CLIENT_STARTED" = yes ] && [ "$WHO" = server ]; then
+                say "the server's VM has ended, the client goes on"
+                EVENT=noted CODES[server]=0
+                [ -z "${CODES[client]-}" ] || both_ended
             fi
             ;;
+        # What passes on the output of a VM ends with it.
+        unread) ! { [ "$SERVER_DIES" = yes ] && is_gone server; } || EVENT=noted ;;
     esac
 }
 

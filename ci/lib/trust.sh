@@ -1,13 +1,15 @@
 # shellcheck shell=bash
 # The trust suite: the tests tagged "trust", of this machine and on devices, and the figures that they report.
 #
-# Reads: PROJECT, RESULTS, RESULTS_GIVEN, LIMIT, WHOLE, SOAK (roce), JDK, FILTER, TEST_TOOLS, RDMA_TOOLS, FAILED (project.sh)
+# Reads: PROJECT, RESULTS, RESULTS_GIVEN, LIMIT, WHOLE, SOAK (roce), ROCE_ADDRESSES (devices.sh),
+#        JDK, FILTER, TEST_TOOLS, RDMA_TOOLS, FAILED, BRISK_JVM, PAIR_LIMIT (project.sh)
 # Sets:  TRUST_OPTIONS  what the JVMs of tests are told: the folder for rows, and whether the whole suite runs
 #        FILTER         (project.sh) which tests to run, or empty
 #        LIMIT, RESULTS (roce): a default, an absolute path
 # For other files: trust, TRUST_OPTIONS, begin_trust_rows, collect_trust_rows
 
 TRUST_LIMIT=14400 # seconds where the devices are, of the whole suite on emulated processors
+MORTAL_PORT=7471
 SOAK_MORE=300 # seconds, for the beginning and the last round
 TRUST_COLUMNS='check | requests | messages | faults | inputs | losses | leaks | longest wait | seed | time'
 
@@ -27,6 +29,7 @@ trust() { # [FILTER]
     mapfile -t launcher < <(junit native verbena.device=required --include-tag=trust)
     run_with_devices "${launcher[@]}" || code=$?
     count "checks on devices" "$code" "$RESULTS"/native-reports/TEST-*.xml
+    [ "$WHOLE" = no ] || [ -n "$FILTER" ] || mortal_pair
     collect_trust_rows
     cat "$RESULTS/trust/results.txt"
     if [ "$RESULTS_GIVEN" = no ] && [ -z "$FILTER" ]; then
@@ -34,6 +37,18 @@ trust() { # [FILTER]
         say "the figures are in $published"
     fi
     report_tests "$code"
+}
+
+# The machine of a peer dies: the VM of a pair's server.
+mortal_pair() {
+    local FILTER=MachineKilledTest launcher code=0 server=("${ROCE_ADDRESSES[0]}" "$MORTAL_PORT")
+    mapfile -t launcher < <(junit mortal "verbena.trust.mortal=${server[*]}")
+    nested pair --server-dies --timeout "$PAIR_LIMIT" --results "$RESULTS" \
+        -- "$JDK/bin/java" "${BRISK_JVM[@]}" --enable-native-access=ALL-UNNAMED \
+        -cp "$PROJECT/native-test/tests/target/test-classes:$(cat "$PROJECT/native-test/tests/target/test-class-path")" \
+        dev.verbena.nativetest.EchoProgram "${server[@]}" mortal \
+        -- "${launcher[@]}" || code=$?
+    count "checks beside a machine that dies" "$code" "$RESULTS"/mortal-reports/TEST-*.xml
 }
 
 # The same work on devices for some time, and a plot of what the process and the kernel hold meanwhile.

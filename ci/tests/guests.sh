@@ -327,6 +327,19 @@ LINES
     nothing_is_left
 }
 
+test_the_server_of_a_pair_that_may_die() {
+    fake_pair 'report listening'
+    fake die <<'LINES'
+sleep 1
+kill -s KILL "$PPID"
+exec sleep 60
+LINES
+    roce pair --server-dies -- die -- bash -c 'sleep 2; exit 3'
+    exits_with 3
+    says "the server's VM has ended, the client goes on"
+    nothing_is_left
+}
+
 # A container engine in a guest, whose disk is there already, and a docker that succeeds only while the file "answers" is there.
 fake_engine() { # LINES, what the engine's guest does
     local disk

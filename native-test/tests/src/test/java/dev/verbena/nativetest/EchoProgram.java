@@ -7,7 +7,11 @@ import dev.verbena.messaging.MessageServer;
 import dev.verbena.messaging.MessagingOptions;
 import dev.verbena.messaging.Poller;
 
+import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.net.InetSocketAddress;
+import java.nio.file.Files;
+import java.nio.file.Path;
 
 /** A server of channels in a process of its own, which sends each message back. */
 final class EchoProgram {
@@ -20,9 +24,22 @@ final class EchoProgram {
                                 .whenComplete((nothing, thrown) -> message.release());
             };
 
+    /** The same; but a message of one byte ends this machine at once, as a power cut does. */
+    private static final MessageHandler MORTAL =
+            (channel, message) -> {
+                if (message.length() == 1) {
+                    try {
+                        Files.writeString(Path.of("/proc/sysrq-trigger"), "b");
+                    } catch (IOException e) {
+                        throw new UncheckedIOException(e);
+                    }
+                }
+                ECHO.received(channel, message);
+            };
+
     private EchoProgram() {}
 
-    /** Serves at {@code ADDRESS PORT} until the process ends; prints the port. */
+    /** Serves at {@code ADDRESS PORT [mortal]} until the process ends; prints the port. */
     static void main(String[] arguments) throws InterruptedException {
         InetSocketAddress address =
                 new InetSocketAddress(arguments[0], Integer.parseInt(arguments[1]));
@@ -34,7 +51,7 @@ final class EchoProgram {
                                 address,
                                 MessagingOptions.DEFAULTS,
                                 9,
-                                ECHO,
+                                arguments.length > 2 ? MORTAL : ECHO,
                                 channel -> {})) {
             System.out.println(server.localAddress().getPort());
             Thread.currentThread().join();
