@@ -75,6 +75,7 @@ final class Inbox {
                     case Frame.WRITTEN -> {
                         message = Objects.requireNonNull(large).written();
                         taken = null;
+                        credits.returnOne(false); // it holds memory, and no receive
                     }
                     default -> credits.returnOne(true);
                 }
@@ -136,9 +137,11 @@ final class Inbox {
         }
     }
 
-    /** How many messages of the peer's were sent or announced, and not released. */
+    /**
+     * How many messages of the peer's have a credit: not released, or announced and not written.
+     */
     private int held() {
-        return unreleased + (large == null ? 0 : large.held());
+        return unreleased + (large == null ? 0 : large.coming());
     }
 
     /**
@@ -226,12 +229,12 @@ final class Inbox {
                 Objects.requireNonNull(large).released(block, next);
             } else if (frame != null) {
                 unreleased--;
+                credits.returnOne(false);
                 if (holds) {
                     leaves(frame, next, message.hasOutlived());
                 }
             }
             if (channel.isOpen()) {
-                credits.returnOne(false);
                 goOn(); // the next large message may have waited for memory
             }
         }

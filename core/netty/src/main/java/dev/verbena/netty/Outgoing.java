@@ -30,6 +30,8 @@ final class Outgoing implements ChannelOutboundBuffer.MessageProcessor {
     private static final int MOST_PARTS = 6;
     private static final int LEAST_PART = 1024; // shorter ones are copied: a part costs as much
     private static final int TINY = 128; // messages that the device gets with the request
+    private static final int BLOCK = 128 << 10; // to copy into, if as much is flushed
+    private static final int NONE = -1;
     private static final MemorySegment NOTHING = MemorySegment.NULL;
     private static final SendCallback ENDED =
             (channel, flight, status) -> ((Flight) Objects.requireNonNull(flight)).ended(status);
@@ -49,7 +51,9 @@ final class Outgoing implements ChannelOutboundBuffer.MessageProcessor {
         void ended(Status status) {
             long sent = counted;
             release(this);
-            inFlight--;
+            if (--inFlight == 0 && next == null) {
+                dropBlock();
+            }
             if (status.isSuccess()) {
                 channel.arrived(sent);
             }
@@ -61,12 +65,12 @@ final class Outgoing implements ChannelOutboundBuffer.MessageProcessor {
     private final RegisteredByteBufAllocator allocator;
     private final int most; // bytes in a message
     private final int mostParts;
-    private final int usual; // bytes that are copied at a time
+    private final int usual; // bytes of a block to copy into
     private final BufferList list = new BufferList(MOST_PARTS); // of the next message
     private final Deque<Flight> spare = new ArrayDeque<>();
     private @Nullable Flight next; // is packed, or waits for room
-    private @Nullable SegmentByteBuf
-            copy; // the last part of the next message, which has room still
+    private @Nullable SegmentByteBuf block; // what is copied goes there, message after message
+    private int partStart = NONE; // in the block: of the next message's last part
     private boolean refused; // the next message, for lack of room
     private boolean endWanted;
     private boolean endSent;
@@ -80,17 +84,13 @@ final class Outgoing implements ChannelOutboundBuffer.MessageProcessor {
     private boolean removing;
     private long copied;
 
-    Outgoing(
-            RdmaChannel channel,
-            MessageChannel messages,
-            RegisteredByteBufAllocator allocator,
-            int eager) {
+    Outgoing(RdmaChannel channel, MessageChannel messages, RegisteredByteBufAllocator allocator) {
         this.channel = channel;
         this.messages = messages;
         this.allocator = allocator;
         this.most = messages.maxMessage();
         this.mostParts = Math.min(MOST_PARTS, messages.maxBuffers());
-        this.usual = Math.min(eager, most);
+        this.usual = Math.min(BLOCK, most);
     }
 
     /** Whether the device may still read buffers. */
@@ -157,13 +157,19 @@ final class Outgoing implements ChannelOutboundBuffer.MessageProcessor {
         int at = index;
         int end = index + length;
         while (at < end) {
-            if (isFull() && !post()) {
+            if ((isFull() || isBetterSentFirst(end - at)) && !post()) {
                 return false;
             }
             Flight flight = nextFlight();
             int bytes = Math.min(end - at, most - flight.bytes);
-            if (bytes >= LEAST_PART && addRegistered(flight, buffer, at, bytes)) {
-                at += took(flight, bytes);
+            if (bytes >= LEAST_PART && allocator.isRegistered(buffer, at, bytes)) {
+                if (flight.plain || flight.count == mostParts) {
+                    if (!post()) {
+                        return false;
+                    }
+                } else if (addRegistered(flight, buffer, at, bytes)) {
+                    at += took(flight, bytes);
+                }
                 continue;
             }
             SegmentByteBuf to = copyWithRoom(flight, bytes);
@@ -177,6 +183,12 @@ final class Outgoing implements ChannelOutboundBuffer.MessageProcessor {
             }
         }
         return true;
+    }
+
+    /** A message that ends where a buffer does need not be joined to the next one by the peer. */
+    private boolean isBetterSentFirst(int bytes) {
+        Flight flight = next;
+        return flight != null && bytes <= most && bytes > most - flight.bytes;
     }
 
     private boolean packComponents(CompositeByteBuf composite, int index, int length)
@@ -216,16 +228,11 @@ final class Outgoing implements ChannelOutboundBuffer.MessageProcessor {
         return flight != null
                 && (flight.bytes == most
                         || ((flight.plain || flight.count == mostParts)
-                                && (copy == null || !copy.isWritable())));
+                                && (partStart == NONE || !open().isWritable())));
     }
 
     private boolean addRegistered(Flight flight, ByteBuf buffer, int index, int length) {
-        if (flight.plain
-                || flight.count == mostParts
-                || (copy != null && !allocator.isRegistered(buffer, index, length))) {
-            return false;
-        }
-        endCopy();
+        endPart();
         if (!allocator.add(list, buffer, index, length)) {
             return false;
         }
@@ -245,31 +252,65 @@ final class Outgoing implements ChannelOutboundBuffer.MessageProcessor {
         left -= counted;
     }
 
-    /** A part to copy into; null if the next message has to be sent before. */
+    /** A part to copy into, all of it if it can be; null if the next message has to go first. */
     private @Nullable SegmentByteBuf copyWithRoom(Flight flight, int length) {
-        SegmentByteBuf last = copy;
-        if (last != null && last.isWritable()) {
-            return last;
+        if (partStart != NONE && open().isWritable(length)) {
+            return block;
         }
-        endCopy();
-        int bytes = (int) Math.min(most - flight.bytes, Math.max(length, Math.min(usual, left)));
-        SegmentByteBuf made = flight.count < mostParts ? allocator.takeRegistered(bytes) : null;
+        if (flight.plain) {
+            return null;
+        }
+        endPart();
+        if (flight.count == mostParts) {
+            return null;
+        }
+        SegmentByteBuf to = block;
+        if (to == null || !to.isWritable(length)) {
+            long wanted = Math.max(length, Math.min(usual, left));
+            to = newBlock(flight, (int) Math.min(most - flight.bytes, wanted));
+            if (to == null) {
+                return null;
+            }
+        }
+        flight.add(to.retain());
+        partStart = to.writerIndex();
+        return to;
+    }
+
+    private @Nullable SegmentByteBuf newBlock(Flight flight, int bytes) {
+        SegmentByteBuf made = allocator.takeRegistered(bytes);
         if (made == null && flight.bytes == 0) { // registered memory is used up
             made = allocator.takeUnregistered(Math.min(bytes, usual));
             flight.plain = true;
         }
         if (made != null) {
-            flight.add(made);
+            dropBlock();
+            block = made;
         }
-        copy = made;
         return made;
     }
 
-    private void endCopy() {
-        ByteBuf last = copy;
-        copy = null;
-        if (last != null && !allocator.add(list, last, 0, last.writerIndex())) {
-            throw new IllegalStateException("A buffer of the allocator is not registered");
+    /** The block, which the next message's last part is in. */
+    private SegmentByteBuf open() {
+        return Objects.requireNonNull(block);
+    }
+
+    private void endPart() {
+        int start = partStart;
+        if (start != NONE) {
+            partStart = NONE;
+            if (!allocator.add(list, open(), start, open().writerIndex() - start)) {
+                throw new IllegalStateException("A buffer of the allocator is not registered");
+            }
+        }
+    }
+
+    private void dropBlock() {
+        partStart = NONE;
+        SegmentByteBuf last = block;
+        block = null;
+        if (last != null) {
+            last.release();
         }
     }
 
@@ -328,19 +369,21 @@ final class Outgoing implements ChannelOutboundBuffer.MessageProcessor {
     /** Sends the next message; false if there is no room. */
     private boolean post() throws IOException {
         Flight flight = Objects.requireNonNull(next);
-        SegmentByteBuf only = copy;
         Status status;
-        if (only != null && flight.count == 1 && (flight.plain || flight.bytes <= TINY)) {
-            status = messages.trySend(only.memory(), 0, flight.bytes, ENDED, flight);
+        if (partStart != NONE && flight.count == 1 && (flight.plain || flight.bytes <= TINY)) {
+            status = messages.trySend(open().memory(), partStart, flight.bytes, ENDED, flight);
         } else {
-            endCopy();
+            endPart();
             status = messages.trySend(list, ENDED, flight);
         }
         refused = status == Status.NO_MORE_ENTRIES;
         if (status.isSuccess()) {
             next = null;
-            copy = null;
+            partStart = NONE;
             inFlight++;
+            if (flight.plain || (block != null && !block.isWritable())) {
+                dropBlock();
+            }
             return true;
         }
         failUnlessFull(status);
@@ -385,8 +428,8 @@ final class Outgoing implements ChannelOutboundBuffer.MessageProcessor {
     void drop() {
         Flight flight = next;
         next = null;
-        copy = null;
         refused = false;
+        dropBlock();
         if (flight != null) {
             packed -= flight.counted;
             release(flight);

@@ -47,8 +47,10 @@ import java.nio.channels.ClosedChannelException;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Collections;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Random;
+import java.util.Set;
 import java.util.concurrent.CancellationException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
@@ -103,6 +105,55 @@ class RdmaChannelTest {
             client.writeAndFlush(composite).sync();
             Until.holds(() -> atServer.bytes == bytes);
             assertThat(client.copiedBytes()).isEqualTo(500);
+            atServer.kept.forEach(ByteBuf::release);
+        }
+    }
+
+    /** So a decoder of frames, such as HTTP/2's, has whole ones and need not join two messages. */
+    @ParameterizedTest
+    @ValueSource(booleans = {true, false})
+    void aMessageEndsWhereABufferDoes(boolean registered) throws Exception {
+        try (Connected pair = new Connected()) {
+            RdmaChannel client = pair.connect();
+            Heard atServer = heard(pair.accepted());
+            atServer.keeps = true;
+            Set<Integer> ends = new HashSet<>();
+            int bytes = 0;
+            for (int i = 0; i < 60; i++) {
+                int frame = i % 2 == 0 ? 9 : 16_384;
+                ByteBuf data = registered ? client.alloc().directBuffer() : Unpooled.buffer();
+                client.write(data.writeBytes(new byte[frame]));
+                bytes += frame;
+                ends.add(bytes);
+            }
+            client.flush();
+            int all = bytes;
+            Until.holds(() -> atServer.bytes == all);
+            int end = 0;
+            for (ByteBuf message : atServer.kept) {
+                end += message.readableBytes();
+                assertThat(ends).contains(end);
+                message.release();
+            }
+            assertThat(client.copiedBytes()).isEqualTo(registered ? 30 * 9 : all);
+        }
+    }
+
+    /** Large messages take no receives: a pipeline that keeps many of them is lent all of them. */
+    @Test
+    void aPipelineMayKeepManyLargeMessagesWithoutACopy() throws Exception {
+        try (Connected pair = new Connected()) {
+            RdmaChannel client = pair.connect();
+            RdmaChannel server = pair.accepted();
+            Heard atServer = heard(server);
+            atServer.keeps = true;
+            for (int i = 1; i <= 100; i++) {
+                client.writeAndFlush(client.alloc().directBuffer().writeBytes(new byte[20_000]))
+                        .sync();
+                int bytes = 20_000 * i;
+                Until.holds(() -> atServer.bytes == bytes);
+            }
+            assertThat(server.copiedBytes()).isZero();
             atServer.kept.forEach(ByteBuf::release);
         }
     }

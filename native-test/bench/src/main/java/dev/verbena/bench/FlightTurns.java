@@ -37,7 +37,7 @@ import java.util.List;
 public final class FlightTurns {
     private static final int ROWS = 128 << 10; // of a batch: 1 MiB
     private static final int BATCHES = 64; // of a stream
-    private static final int WARM_UPS = 2;
+    private static final int WARM_UPS = 8; // gRPC and Flight are compiled then
     private static final OperatingSystemMXBean SYSTEM =
             (OperatingSystemMXBean) ManagementFactory.getOperatingSystemMXBean();
     private static final Schema SCHEMA =
