@@ -530,7 +530,7 @@ public final class CompletionQueue extends NativeObject {
     void reclaimIfOrphaned(Teardown end) {
         Thread owner = owner();
         if (owner != null && !owner.isAlive()) {
-            for (NativeQueuePair each : events.queuePairs()) {
+            for (NativeQueuePair each : events.queuePairs().all()) {
                 ((QueuePair.Handle) each).queuePair().reclaim(end);
             }
             reclaim(end);

@@ -3,6 +3,9 @@ package dev.verbena.messaging;
 /**
  * Whether the peer of a {@link MessageChannel} is there: it is asked when nothing came for some
  * time, and has to answer. Times are ticks, which wrap around. Guarded by the lock of the channel.
+ *
+ * <p>A channel's interval is shorter by its place among the channels of its poller, modulo half of
+ * the interval, so that they do not all ask in the same tick.
  */
 final class KeepAlive {
     private final int interval; // without a frame, after which the peer is asked
@@ -12,8 +15,8 @@ final class KeepAlive {
     private boolean asked; // and the peer has not answered
     private int askedAt;
 
-    KeepAlive(int interval, int timeout) {
-        this.interval = interval;
+    KeepAlive(int interval, int timeout, int place) {
+        this.interval = interval - place % Math.max(1, interval / 2);
         this.timeout = timeout;
     }
 

@@ -187,10 +187,11 @@ public final class MessagingOptions {
 
     /**
      * Changes the interval of keep-alives: if nothing has come for so long, this side asks the peer
-     * whether it is there. One that is gone, or whose process or poller does nothing any more, is
-     * noticed within that time and the {@linkplain #withTimeout timeout}, or 0.3 s later: the
-     * channel ends with IO_TIMEOUT. So a peer whose poller is not polled for so long, as in a
-     * debugger, loses its channels.
+     * whether it is there; down to half of that, so that the channels of a poller do not all ask at
+     * the same time. One that is gone, or whose process or poller does nothing any more, is noticed
+     * within that time and the {@linkplain #withTimeout timeout}, or 0.3 s later: the channel ends
+     * with IO_TIMEOUT. So a peer whose poller is not polled for so long, as in a debugger, loses
+     * its channels.
      *
      * @param every longer than zero
      * @return a changed copy of these options

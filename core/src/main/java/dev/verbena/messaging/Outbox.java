@@ -73,7 +73,8 @@ final class Outbox {
         this.keepAlive =
                 new KeepAlive(
                         PollerClock.ticks(channel.options.values.keepAlive),
-                        PollerClock.ticks(channel.options.values.timeout));
+                        PollerClock.ticks(channel.options.values.timeout),
+                        channel.poller.connections().load());
         this.most = channel.options.values.outstanding;
         this.partBytes =
                 (int) Math.min(PART_BYTES, channel.poller.adapter().info().maxTransferBytes());

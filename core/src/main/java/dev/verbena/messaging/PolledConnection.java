@@ -448,7 +448,7 @@ abstract sealed class PolledConnection<C> implements AutoCloseable
         }
         partsEnded = partsEnded || ended(why);
         if (partsEnded) {
-            poller.connections().remove(this); // may throw
+            poller.connections().remove(this);
             tornDown = true; // last: what follows needs no memory
             poller.release(queue, completions);
             closed.complete(why.status());

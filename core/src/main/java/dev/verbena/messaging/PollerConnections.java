@@ -1,12 +1,11 @@
 package dev.verbena.messaging;
 
 import dev.verbena.Status;
+import dev.verbena.internal.util.Members;
 import dev.verbena.internal.util.Uncaught;
 
 import org.jspecify.annotations.Nullable;
 
-import java.util.List;
-import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.Consumer;
 import java.util.function.Predicate;
@@ -17,8 +16,8 @@ import java.util.function.Predicate;
  * thread.
  */
 final class PollerConnections {
-    private final List<PolledConnection<?>> connections = new CopyOnWriteArrayList<>();
-    private final List<MessageClient> clients = new CopyOnWriteArrayList<>();
+    private final Members<PolledConnection<?>> connections = new Members<>();
+    private final Members<MessageClient> clients = new Members<>();
 
     /** Peers that were accepted, and whose channels are not made yet. */
     final AtomicInteger accepting = new AtomicInteger();
@@ -58,7 +57,7 @@ final class PollerConnections {
 
     /** How many connections are open. */
     int open() {
-        return (int) connections.stream().filter(PolledConnection::isOpen).count();
+        return (int) connections.all().stream().filter(PolledConnection::isOpen).count();
     }
 
     /** Ends those connections that something is wrong with. From any thread. */
@@ -67,7 +66,7 @@ final class PollerConnections {
             Status status,
             String why,
             @Nullable Throwable cause) {
-        for (PolledConnection<?> connection : connections) {
+        for (PolledConnection<?> connection : connections.all()) {
             if (which.test(connection)) {
                 connection.fail(status, why, cause);
             }
@@ -77,9 +76,9 @@ final class PollerConnections {
     /** Ends all of them, and those that are added from now on. By the polling thread. */
     void close() {
         closing = true;
-        clients.forEach(MessageClient::pollerCloses);
+        clients.all().forEach(MessageClient::pollerCloses);
         fail(connection -> true, Status.CANCELLED, "its poller was closed", null);
-        connections.forEach(PolledConnection::tearDownAgain);
+        connections.all().forEach(PolledConnection::tearDownAgain);
     }
 
     /**
@@ -91,8 +90,8 @@ final class PollerConnections {
     void tick(int number, long now) {
         tick = number;
         tickedAt = now;
-        connections.forEach(tickEach);
-        clients.forEach(tickClient);
+        connections.all().forEach(tickEach);
+        clients.all().forEach(tickClient);
     }
 
     private int tick() {

@@ -11,7 +11,7 @@ class KeepAliveTest {
     private static final int INTERVAL = 5;
     private static final int TIMEOUT = 3;
 
-    private final KeepAlive peer = new KeepAlive(INTERVAL, TIMEOUT);
+    private final KeepAlive peer = new KeepAlive(INTERVAL, TIMEOUT, 0);
 
     @ParameterizedTest
     @ValueSource(ints = {100, Integer.MAX_VALUE - 4, -3})

@@ -3,12 +3,13 @@ package dev.verbena.internal.queue;
 import dev.verbena.NotifyType;
 import dev.verbena.PostResult;
 import dev.verbena.Status;
+import dev.verbena.internal.util.Members;
 import dev.verbena.internal.verbs.VerbsContext;
 import dev.verbena.internal.verbs.WorkCompletions;
 
 import org.jspecify.annotations.Nullable;
 
-import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.List;
 import java.util.concurrent.TimeUnit;
 
 /**
@@ -28,7 +29,7 @@ public class CompletionEvents implements EventChannel.Member, CompletionPoller.L
 
     private final VerbsContext context;
     private final CompletionPoller poller;
-    private final CopyOnWriteArrayList<NativeQueuePair> queuePairs = new CopyOnWriteArrayList<>();
+    private final Members<NativeQueuePair> queuePairs = new Members<>();
     private final long queue;
     private final EventChannel<?>.Entry entry;
     private final boolean calledBack; // each arm that fired gets a callback
@@ -78,7 +79,7 @@ public class CompletionEvents implements EventChannel.Member, CompletionPoller.L
     }
 
     /** The queue pairs that report here. */
-    public CopyOnWriteArrayList<NativeQueuePair> queuePairs() {
+    public Members<NativeQueuePair> queuePairs() {
         return queuePairs;
     }
 
@@ -290,11 +291,12 @@ public class CompletionEvents implements EventChannel.Member, CompletionPoller.L
      * @param overrun whether the queue overran; otherwise the device has failed
      */
     public void breakDown(boolean overrun) {
-        queuePairs.forEach(NativeQueuePair::breakDown);
+        List<NativeQueuePair> all = queuePairs.all();
+        all.forEach(NativeQueuePair::breakDown);
         int lost = overrun ? CompletionStatus.LOST : WorkCompletions.GENERAL_ERROR;
         long timeout = overrun ? BREAK_DOWN : NativeQueuePair.FAILED_DEVICE_TIMEOUT;
         long start = System.nanoTime();
-        for (NativeQueuePair queuePair : queuePairs) {
+        for (NativeQueuePair queuePair : all) {
             queuePair.finish(this, timeout - (System.nanoTime() - start), lost);
         }
         breakDown(overrun ? Status.BUFFER_OVERFLOW : Status.INTERNAL_ERROR);

@@ -208,8 +208,8 @@ public abstract class NativeQueuePair extends Endpoint {
     public void register(Object object, Teardown otherwise) {
         try {
             device.events().register(address, object, this::handle);
-            sendCompletions.queuePairs().addIfAbsent(this);
-            receiveCompletions.queuePairs().addIfAbsent(this);
+            sendCompletions.queuePairs().add(this);
+            receiveCompletions.queuePairs().add(this);
         } catch (Throwable t) {
             otherwise.failed(t);
             destroy(otherwise);

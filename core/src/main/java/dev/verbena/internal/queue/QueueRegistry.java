@@ -15,9 +15,11 @@ import java.util.Arrays;
  * <p>Guarded by the completion queue's lock.
  */
 final class QueueRegistry {
-    private boolean[] taken = new boolean[8];
     private @Nullable RequestLedger[] ledgers = new RequestLedger[8];
     private int[] generations = new int[8];
+    private int[] free = new int[8]; // slots that were given back
+    private int freeCount;
+    private int used; // slots so far: those above were never taken
     private final IntMap<Endpoint> sharing = new IntMap<>(4);
 
     /**
@@ -27,25 +29,21 @@ final class QueueRegistry {
      *     taken
      */
     long reserve(boolean receive) {
-        int slot = 0;
-        while (slot < taken.length && taken[slot]) {
-            slot++;
-        }
-        if (slot == WorkId.SLOTS) {
+        if (freeCount == 0 && used == WorkId.SLOTS) {
             return CompletionPoller.NO_SLOT;
         }
-        if (slot == taken.length) {
-            taken = Arrays.copyOf(taken, 2 * slot);
+        int slot = freeCount > 0 ? free[--freeCount] : used++;
+        if (slot == ledgers.length) {
+            free = Arrays.copyOf(free, 2 * slot);
             ledgers = Arrays.copyOf(ledgers, 2 * slot);
             generations = Arrays.copyOf(generations, 2 * slot);
         }
-        taken[slot] = true;
         return WorkId.queue(slot, ++generations[slot], receive);
     }
 
     /** How many slots there are now, taken or not. */
     int capacity() {
-        return taken.length;
+        return ledgers.length;
     }
 
     void enter(RequestLedger ledger) {
@@ -56,7 +54,7 @@ final class QueueRegistry {
     void release(long queue) {
         int slot = WorkId.slot(queue);
         ledgers[slot] = null;
-        taken[slot] = false;
+        free[freeCount++] = slot;
     }
 
     /** Whether a queue has outstanding requests that are no receives. */

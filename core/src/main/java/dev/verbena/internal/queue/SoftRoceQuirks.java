@@ -91,7 +91,7 @@ final class SoftRoceQuirks extends Quirks implements Runnable {
         }
 
         private void lookAtQueuePairs() {
-            queue.queuePairs().forEach(NativeQueuePair::failIfInError);
+            queue.queuePairs().all().forEach(NativeQueuePair::failIfInError);
         }
 
         private void poll() {
