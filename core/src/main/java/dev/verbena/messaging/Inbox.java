@@ -75,7 +75,6 @@ final class Inbox {
                     case Frame.WRITTEN -> {
                         message = Objects.requireNonNull(large).written();
                         taken = null;
-                        credits.returnOne(false); // it holds memory, and no receive
                     }
                     default -> credits.returnOne(true);
                 }
@@ -137,11 +136,9 @@ final class Inbox {
         }
     }
 
-    /**
-     * How many messages of the peer's have a credit: not released, or announced and not written.
-     */
+    /** How many messages of the peer's were sent or announced, and not released. */
     private int held() {
-        return unreleased + (large == null ? 0 : large.coming());
+        return unreleased + (large == null ? 0 : large.held());
     }
 
     /**
@@ -229,12 +226,12 @@ final class Inbox {
                 Objects.requireNonNull(large).released(block, next);
             } else if (frame != null) {
                 unreleased--;
-                credits.returnOne(false);
                 if (holds) {
                     leaves(frame, next, message.hasOutlived());
                 }
             }
             if (channel.isOpen()) {
+                credits.returnOne(false);
                 goOn(); // the next large message may have waited for memory
             }
         }

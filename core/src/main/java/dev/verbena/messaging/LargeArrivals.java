@@ -18,6 +18,7 @@ final class LargeArrivals {
     private final Deque<Message> coming = new ArrayDeque<>(1); // those that are not written
     private final Deque<Message> announced = new ArrayDeque<>(1); // of those: without an offer
     private final Deque<Message> spare = new ArrayDeque<>(1); // objects for others
+    private int held; // that were announced, and not released
     private long bytes; // of those that have memory
 
     LargeArrivals(MessageChannel channel, Outbox outbox) {
@@ -25,9 +26,9 @@ final class LargeArrivals {
         this.outbox = outbox;
     }
 
-    /** How many were announced, and not written. */
-    int coming() {
-        return coming.size();
+    /** How many were announced, and not released. */
+    int held() {
+        return held;
     }
 
     /** The peer has announced one. */
@@ -37,6 +38,7 @@ final class LargeArrivals {
             message = new Message();
         }
         message.announced(length);
+        held++;
         coming.add(message);
         announced.add(message);
     }
@@ -94,6 +96,7 @@ final class LargeArrivals {
     /** The memory of a message is not needed any more. */
     void free(LargeMemory.Block block) {
         bytes -= block.bytes;
+        held--;
         channel.poller.memory().large().giveBack(block);
     }
 

@@ -11,8 +11,8 @@ import java.util.Objects;
 
 /**
  * A message that has arrived, where the device has put it: nothing is copied. Its memory is used
- * for another message once it is released: messages that are kept hold up the peer. Each short one
- * takes one of the channel's receives, and each large one a part of its large memory.
+ * for another message once it is released, and the peer may send that one only then: messages that
+ * are kept hold up the peer.
  */
 public final class Message implements AutoCloseable {
     private @Nullable MessageChannel channel; // the last one

@@ -22,6 +22,7 @@ final class PollerConnections {
     /** Peers that were accepted, and whose channels are not made yet. */
     final AtomicInteger accepting = new AtomicInteger();
 
+    private final AtomicInteger places = new AtomicInteger(); // that were given to channels
     private volatile boolean closing;
 
     // Of the polling thread.
@@ -53,6 +54,11 @@ final class PollerConnections {
     /** How many connections there are, or will be soon. */
     int load() {
         return connections.size() + clients.size() + accepting.get();
+    }
+
+    /** The next channel's: 0 or more, and again from 0. */
+    int nextPlace() {
+        return places.getAndIncrement() & Integer.MAX_VALUE;
     }
 
     /** How many connections are open. */

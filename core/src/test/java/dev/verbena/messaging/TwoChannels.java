@@ -494,10 +494,7 @@ final class TwoChannels implements AutoCloseable {
             }
         }
 
-        /**
-         * What was sent waits in the device, was not polled, is not released or not written, or was
-         * returned.
-         */
+        /** What was sent waits in the device, was not polled, was not released, or was returned. */
         private void checkCredits(Side from, Side to, String of, boolean control) {
             Object there = get(from.channel.credits, of);
             int sent = (int) get(there, "sent");
@@ -515,16 +512,14 @@ final class TwoChannels implements AutoCloseable {
                     control
                             ? 0
                             : (int) get(to.channel.inbox, "unreleased")
-                                    + largeArrivals(to.channel)
-                                            .map(LargeArrivals::coming)
-                                            .orElse(0);
+                                    + largeArrivals(to.channel).map(LargeArrivals::held).orElse(0);
             int window = control ? Credits.RESERVE : scope.options.values.receives;
             if (sent != waiting + arrived + unreleased + returned
                     || granted > returned
                     || sent - granted > window
                     || from.channel.credits.available() < 0) {
                 throw new AssertionError(
-                        "%d %s sent, %d granted: %d posted, %d not polled, %d not released or written, %d returned"
+                        "%d %s sent, %d granted: %d posted, %d not polled, %d not released, %d returned"
                                 .formatted(
                                         sent, of, granted, waiting, arrived, unreleased, returned));
             }

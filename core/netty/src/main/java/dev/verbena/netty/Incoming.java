@@ -24,8 +24,8 @@ final class Incoming {
     private boolean readPending;
     private boolean inRound; // of reads
     private boolean wantsWaiting; // and the event loop knows
-    private int lent; // receives that the pipeline has
-    private long lentBytes; // of messages above the eager limit, which it has
+    private int lent; // messages that the pipeline has
+    private long lentBytes; // of those above the eager limit
     private long copied;
     private int mostLent;
     private long mostLentBytes;
@@ -131,11 +131,10 @@ final class Incoming {
         channel.unsafe().recvBufAllocHandle().attemptedBytesRead(length); // there may be more
         boolean large = length > eager;
         RdmaIoHandler handler = channel.handler();
-        boolean lends =
-                large
-                        ? lentBytes + length <= mostLentBytes
-                        : lent < mostLent && !handler.lendsNoMore();
-        if (!lends || !message.buffer().isNative()) {
+        if (lent >= mostLent
+                || handler.lendsNoMore()
+                || !message.buffer().isNative()
+                || (large && lentBytes + length > mostLentBytes)) {
             deliverWhole(message, retained);
             return;
         }
@@ -155,7 +154,9 @@ final class Incoming {
                 var _ = message.retain();
             }
             buffer.keeps(message);
-            lends(length, 1);
+            lent++;
+            handler.lends(large ? 0 : 1);
+            lentBytes += large ? length : 0;
         } else if (retained) {
             message.release();
         }
@@ -181,18 +182,12 @@ final class Incoming {
     private void takeBack(ReceivedByteBuf buffer) {
         Message kept = buffer.takeMessage();
         if (kept != null) {
-            lends(kept.length(), -1);
+            int length = kept.length();
+            boolean large = length > eager;
+            lent--;
+            channel.handler().lends(large ? 0 : -1);
+            lentBytes -= large ? length : 0;
             kept.release();
-        }
-    }
-
-    /** The pipeline keeps one more message of that length, or one less. */
-    private void lends(int length, int one) {
-        if (length > eager) {
-            lentBytes += (long) one * length;
-        } else {
-            lent += one;
-            channel.handler().lends(one);
         }
     }
 

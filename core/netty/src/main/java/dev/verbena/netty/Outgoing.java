@@ -66,6 +66,7 @@ final class Outgoing implements ChannelOutboundBuffer.MessageProcessor {
     private final int most; // bytes in a message
     private final int mostParts;
     private final int usual; // bytes of a block to copy into
+    private final int eager; // bytes of a message that needs no registered memory of its own
     private final BufferList list = new BufferList(MOST_PARTS); // of the next message
     private final Deque<Flight> spare = new ArrayDeque<>();
     private @Nullable Flight next; // is packed, or waits for room
@@ -84,13 +85,18 @@ final class Outgoing implements ChannelOutboundBuffer.MessageProcessor {
     private boolean removing;
     private long copied;
 
-    Outgoing(RdmaChannel channel, MessageChannel messages, RegisteredByteBufAllocator allocator) {
+    Outgoing(
+            RdmaChannel channel,
+            MessageChannel messages,
+            RegisteredByteBufAllocator allocator,
+            int eager) {
         this.channel = channel;
         this.messages = messages;
         this.allocator = allocator;
         this.most = messages.maxMessage();
         this.mostParts = Math.min(MOST_PARTS, messages.maxBuffers());
         this.usual = Math.min(BLOCK, most);
+        this.eager = Math.min(eager, most);
     }
 
     /** Whether the device may still read buffers. */
@@ -151,13 +157,16 @@ final class Outgoing implements ChannelOutboundBuffer.MessageProcessor {
 
     /** Packs a part of a buffer; false when there is no room for all of it. */
     private boolean pack(ByteBuf buffer, int index, int length) throws IOException {
+        if (isBetterSentFirst(length) && !post()) {
+            return false;
+        }
         if (buffer instanceof CompositeByteBuf composite && length >= LEAST_PART) {
             return packComponents(composite, index, length);
         }
         int at = index;
         int end = index + length;
         while (at < end) {
-            if ((isFull() || isBetterSentFirst(end - at)) && !post()) {
+            if (isFull() && !post()) {
                 return false;
             }
             Flight flight = nextFlight();
@@ -280,7 +289,7 @@ final class Outgoing implements ChannelOutboundBuffer.MessageProcessor {
     private @Nullable SegmentByteBuf newBlock(Flight flight, int bytes) {
         SegmentByteBuf made = allocator.takeRegistered(bytes);
         if (made == null && flight.bytes == 0) { // registered memory is used up
-            made = allocator.takeUnregistered(Math.min(bytes, usual));
+            made = allocator.takeUnregistered(Math.min(bytes, eager));
             flight.plain = true;
         }
         if (made != null) {

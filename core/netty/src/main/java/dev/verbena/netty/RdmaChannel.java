@@ -408,7 +408,12 @@ public final class RdmaChannel extends AbstractChannel implements SocketChannel 
     @SuppressWarnings("deprecation") // invalidateLocalAddress, which Netty has no other way for
     private void stands(MessageChannel channel) {
         messages = channel;
-        outgoing = new Outgoing(this, channel, handler().allocator());
+        outgoing =
+                new Outgoing(
+                        this,
+                        channel,
+                        handler().allocator(),
+                        handler().options().messaging().eagerLimit());
         channel.connector().ifPresent(this::noteAddresses);
         active = true;
         invalidateLocalAddress(); // that of a bind

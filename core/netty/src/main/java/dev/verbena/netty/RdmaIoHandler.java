@@ -264,11 +264,14 @@ public final class RdmaIoHandler implements IoHandler {
         Poller last = poller;
         try {
             prepareToDestroy(); // a shutdown without a quiet period may leave that out
-            if (last != null) {
-                last.close();
-            }
         } finally {
-            device.close();
+            try {
+                if (last != null) {
+                    last.close();
+                }
+            } finally {
+                device.close();
+            }
         }
     }
 

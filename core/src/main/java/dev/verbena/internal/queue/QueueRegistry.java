@@ -5,6 +5,7 @@ import dev.verbena.internal.util.IntMap;
 import org.jspecify.annotations.Nullable;
 
 import java.util.Arrays;
+import java.util.BitSet;
 
 /**
  * The queues that report to one completion queue: by slot, which a request's {@link WorkId}
@@ -17,9 +18,7 @@ import java.util.Arrays;
 final class QueueRegistry {
     private @Nullable RequestLedger[] ledgers = new RequestLedger[8];
     private int[] generations = new int[8];
-    private int[] free = new int[8]; // slots that were given back
-    private int freeCount;
-    private int used; // slots so far: those above were never taken
+    private final BitSet taken = new BitSet(); // slots: 64 are looked at in one step
     private final IntMap<Endpoint> sharing = new IntMap<>(4);
 
     /**
@@ -29,15 +28,16 @@ final class QueueRegistry {
      *     taken
      */
     long reserve(boolean receive) {
-        if (freeCount == 0 && used == WorkId.SLOTS) {
+        int slot = taken.nextClearBit(0);
+        if (slot == WorkId.SLOTS) {
             return CompletionPoller.NO_SLOT;
         }
-        int slot = freeCount > 0 ? free[--freeCount] : used++;
-        if (slot == ledgers.length) {
-            free = Arrays.copyOf(free, 2 * slot);
+        if (slot >= generations.length) { // first all that takes memory: there may be none
+            int[] moreGenerations = Arrays.copyOf(generations, 2 * slot);
             ledgers = Arrays.copyOf(ledgers, 2 * slot);
-            generations = Arrays.copyOf(generations, 2 * slot);
+            generations = moreGenerations;
         }
+        taken.set(slot);
         return WorkId.queue(slot, ++generations[slot], receive);
     }
 
@@ -54,7 +54,7 @@ final class QueueRegistry {
     void release(long queue) {
         int slot = WorkId.slot(queue);
         ledgers[slot] = null;
-        free[freeCount++] = slot;
+        taken.clear(slot);
     }
 
     /** Whether a queue has outstanding requests that are no receives. */
