@@ -4,8 +4,8 @@ package dev.verbena.messaging;
  * Whether the peer of a {@link MessageChannel} is there: it is asked when nothing came for some
  * time, and has to answer. Times are ticks, which wrap around. Guarded by the lock of the channel.
  *
- * <p>A channel's interval is shorter by its place in the order in which its poller's channels were
- * made, modulo half of the interval, so that they do not all ask in the same tick.
+ * <p>A channel's interval is shorter by its place, which is the number of connections that its
+ * poller had before, modulo half of the interval: so they do not all ask in the same tick.
  */
 final class KeepAlive {
     private final int interval; // without a frame, after which the peer is asked

@@ -74,7 +74,7 @@ final class Outbox {
                 new KeepAlive(
                         PollerClock.ticks(channel.options.values.keepAlive),
                         PollerClock.ticks(channel.options.values.timeout),
-                        channel.poller.connections().nextPlace());
+                        channel.poller.connections().size());
         this.most = channel.options.values.outstanding;
         this.partBytes =
                 (int) Math.min(PART_BYTES, channel.poller.adapter().info().maxTransferBytes());

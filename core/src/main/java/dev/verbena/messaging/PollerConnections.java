@@ -22,7 +22,6 @@ final class PollerConnections {
     /** Peers that were accepted, and whose channels are not made yet. */
     final AtomicInteger accepting = new AtomicInteger();
 
-    private final AtomicInteger places = new AtomicInteger(); // that were given to channels
     private volatile boolean closing;
 
     // Of the polling thread.
@@ -56,9 +55,9 @@ final class PollerConnections {
         return connections.size() + clients.size() + accepting.get();
     }
 
-    /** The next channel's: 0 or more, and again from 0. */
-    int nextPlace() {
-        return places.getAndIncrement() & Integer.MAX_VALUE;
+    /** How many connections there are. */
+    int size() {
+        return connections.size();
     }
 
     /** How many connections are open. */
