@@ -241,18 +241,7 @@ class ExposureEndTest {
                     .doesNotMatch(why -> why.getCause() instanceof MessagingException);
             waiting.close();
             assertThat(two.a.closed()).isDone();
-            assertThat(
-                            two.a
-                                    .ownMemory()
-                                    .tryExpose(
-                                            two.region,
-                                            0,
-                                            1,
-                                            WRITE,
-                                            LONG,
-                                            (e, status, m) -> {},
-                                            null))
-                    .isNull();
+            assertThat(two.tryExpose(1, WRITE, (e, status, m) -> {}, null)).isNull();
             assertThatThrownBy(() -> two.a.ownMemory().expose(two.region, WRITE, LONG))
                     .isInstanceOf(MessagingException.class);
         }

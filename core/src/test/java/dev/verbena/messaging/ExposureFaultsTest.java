@@ -40,16 +40,11 @@ class ExposureFaultsTest {
         List<RemoteMemory> known = new ArrayList<>();
         for (int i = 0; i < 3; i++) {
             Exposure exposure =
-                    two.a
-                            .ownMemory()
-                            .tryExpose(
-                                    two.region,
-                                    0,
-                                    1000,
-                                    WRITE.and(READ),
-                                    LONG,
-                                    (ended, status, message) -> two.log.add("end " + status.name()),
-                                    null);
+                    two.tryExpose(
+                            1000,
+                            WRITE.and(READ),
+                            (ended, status, message) -> two.log.add("end " + status.name()),
+                            null);
             if (exposure != null) {
                 ends++;
                 if (i == 2) {
@@ -199,28 +194,22 @@ class ExposureFaultsTest {
                 switch (random.nextInt(7)) {
                     case 0 -> {
                         Exposure exposure =
-                                two.a
-                                        .ownMemory()
-                                        .tryExpose(
-                                                two.region,
-                                                0,
-                                                1000,
-                                                WRITE.and(READ),
-                                                LONG,
-                                                (one, status, message) -> {
-                                                    Integer number = (Integer) one.attachment();
-                                                    String before =
-                                                            ended.put(
-                                                                    number,
-                                                                    status.name()
-                                                                            + (two.device.honours(
-                                                                                            one.token)
-                                                                                    ? ", in use"
-                                                                                    : ""));
-                                                    assertThat(before).isNull();
-                                                    open.remove(number);
-                                                },
-                                                made);
+                                two.tryExpose(
+                                        1000,
+                                        WRITE.and(READ),
+                                        (one, status, message) -> {
+                                            Integer number = (Integer) one.attachment();
+                                            String before =
+                                                    ended.put(
+                                                            number,
+                                                            status.name()
+                                                                    + (two.device.honours(one.token)
+                                                                            ? ", in use"
+                                                                            : ""));
+                                            assertThat(before).isNull();
+                                            open.remove(number);
+                                        },
+                                        made);
                         if (exposure != null) {
                             open.put(made++, exposure);
                             known.add(exposure.remoteMemory());

@@ -256,18 +256,7 @@ class ExposureTest {
             for (int i = 1; i < 4; i++) {
                 two.announce(two.expose(WRITE, LONG));
             }
-            assertThat(
-                            two.a
-                                    .ownMemory()
-                                    .tryExpose(
-                                            two.region,
-                                            0,
-                                            1,
-                                            WRITE,
-                                            LONG,
-                                            (e, status, m) -> {},
-                                            null))
-                    .isNull();
+            assertThat(two.tryExpose(1, WRITE, (e, status, m) -> {}, null)).isNull();
             assertThatThrownBy(
                             () ->
                                     two.a

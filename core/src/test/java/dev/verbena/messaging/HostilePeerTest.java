@@ -90,12 +90,7 @@ class HostilePeerTest {
         try (OneThread two =
                 new OneThread(OneThread.SMALL.withPeerExposures(1), (channel, message) -> {})) {
             assertThat(two.expose(WRITE, LONG)).isNotNull();
-            assertThat(
-                            two.a
-                                    .ownMemory()
-                                    .tryExpose(
-                                            two.region, 0, 1, WRITE, LONG, (e, s, m) -> {}, null))
-                    .isNull();
+            assertThat(two.tryExpose(1, WRITE, (e, s, m) -> {}, null)).isNull();
         }
     }
 

@@ -244,7 +244,7 @@ final class MessageEra {
                             && reason.status() != Status.CONNECTION_ABORTED);
         }
 
-        /** Whoever closes a channel of a place without connections must tell the other end. */
+        /** Ends this channel. Without a connection manager, the caller then ends the other one. */
         void end() {
             faults.incrementAndGet();
             ended = true;

@@ -110,6 +110,12 @@ final class OneThread implements AutoCloseable {
         return new BufferList(1).add(other, 0, text.length());
     }
 
+    /** Exposes the first bytes of a's memory; null if all exposures are in use. */
+    @Nullable Exposure tryExpose(
+            long length, OpFlags rights, ExposureCallback callback, @Nullable Object attachment) {
+        return a.ownMemory().tryExpose(region, 0, length, rights, LONG, callback, attachment);
+    }
+
     /** Exposes a's memory: its end is logged, with whether the device still honours the token. */
     Exposure expose(OpFlags rights, Duration within) {
         Exposure exposure =

@@ -171,13 +171,14 @@ final class Outgoing implements ChannelOutboundBuffer.MessageProcessor {
             }
             Flight flight = nextFlight();
             int bytes = Math.min(end - at, most - flight.bytes);
-            if (bytes >= LEAST_PART && allocator.isRegistered(buffer, at, bytes)) {
-                if (flight.plain || flight.count == mostParts) {
-                    if (!post()) {
-                        return false;
-                    }
-                } else if (addRegistered(flight, buffer, at, bytes)) {
-                    at += took(flight, bytes);
+            boolean takesParts = !flight.plain && flight.count < mostParts;
+            if (bytes >= LEAST_PART && takesParts && addRegistered(flight, buffer, at, bytes)) {
+                at += took(flight, bytes);
+                continue;
+            }
+            if (bytes >= LEAST_PART && !takesParts && allocator.isRegistered(buffer, at, bytes)) {
+                if (!post()) {
+                    return false;
                 }
                 continue;
             }
@@ -241,6 +242,9 @@ final class Outgoing implements ChannelOutboundBuffer.MessageProcessor {
     }
 
     private boolean addRegistered(Flight flight, ByteBuf buffer, int index, int length) {
+        if (partStart != NONE && !allocator.isRegistered(buffer, index, length)) {
+            return false;
+        }
         endPart();
         if (!allocator.add(list, buffer, index, length)) {
             return false;

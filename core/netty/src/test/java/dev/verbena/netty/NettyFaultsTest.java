@@ -166,15 +166,23 @@ class NettyFaultsTest {
 
     /** A peer that the fake device does not report as broken has so long to answer. */
     private Connected connected(long millis) {
-        Duration patience = Duration.ofMillis(millis);
+        Duration timeout = Duration.ofMillis(millis);
         return connected(
                 RdmaOptions.DEFAULTS
                         .withIdle(IdleStrategy.events())
                         .withMessaging(
                                 RdmaOptions.DEFAULTS
                                         .messaging()
-                                        .withTimeout(patience)
-                                        .withKeepAlive(patience)));
+                                        .withTimeout(timeout)
+                                        .withKeepAlive(timeout)));
+    }
+
+    private List<Two> twenty(Connected pair) throws InterruptedException {
+        List<Two> all = new ArrayList<>();
+        for (int i = 0; i < 20; i++) {
+            all.add(new Two(pair, accepted));
+        }
+        return all;
     }
 
     /** What the device has for the connections of these event loops is free again. */
@@ -254,10 +262,7 @@ class NettyFaultsTest {
         long most = messaging.largeMemory() + (long) messaging.receives() * messaging.eagerLimit();
         RegisteredByteBufAllocator allocator;
         try (Connected pair = connected(5000)) {
-            List<Two> all = new ArrayList<>();
-            for (int i = 0; i < 20; i++) {
-                all.add(new Two(pair, accepted));
-            }
+            List<Two> all = twenty(pair);
             allocator = (RegisteredByteBufAllocator) all.getFirst().client.alloc();
             List<Two> slow = all.subList(0, 10);
             List<Two> fast = all.subList(10, 20);
@@ -335,10 +340,7 @@ class NettyFaultsTest {
         for (int round = 0; round < 5; round++) {
             RegisteredByteBufAllocator allocator;
             try (Connected pair = connected(5000)) {
-                List<Two> all = new ArrayList<>();
-                for (int i = 0; i < 20; i++) {
-                    all.add(new Two(pair, accepted));
-                }
+                List<Two> all = twenty(pair);
                 allocator = (RegisteredByteBufAllocator) all.getFirst().client.alloc();
                 all.forEach(two -> two.write(1_000_000));
                 var over = pair.group.shutdownGracefully(quietMillis, 500, TimeUnit.MILLISECONDS);
