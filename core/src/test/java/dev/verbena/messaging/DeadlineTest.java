@@ -136,6 +136,26 @@ class DeadlineTest {
         }
     }
 
+    /** Otherwise all channels of a poller would ask in the same tick. */
+    @Test
+    void ofAKeepAliveIsAnotherForEachChannel() {
+        MessagingOptions options = OPTIONS.withKeepAlive(Duration.ofSeconds(2));
+        try (OneThread two = new OneThread(options, (channel, message) -> {});
+                MessageChannel second = new MessageChannel(two.poller, options, null);
+                MessageChannel peer = new MessageChannel(two.pollerOfB, options, null)) {
+            ChannelsByHand.connect(second, peer);
+            two.run();
+            two.hangs = true;
+            for (int i = 0; i < 100 && second.isOpen(); i++) {
+                two.pass(Duration.ofMillis(50));
+            }
+            assertThat(second.isOpen()).isFalse();
+            assertThat(two.a.isOpen()).isTrue();
+            two.pass(Duration.ofMillis(200));
+            assertThat(two.a.isOpen()).isFalse();
+        }
+    }
+
     @ParameterizedTest
     @ValueSource(ints = {10, 1000})
     void ofARequestOfARawConnection(int pollMillis) {

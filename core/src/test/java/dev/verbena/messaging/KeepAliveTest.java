@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /** When the peer is asked, and when its silence is too long; at ticks, which wrap around. */
@@ -27,6 +28,17 @@ class KeepAliveTest {
             assertThat(peer.isSilent(asked + tick)).as("tick %d", tick).isFalse();
         }
         assertThat(peer.isSilent(asked + TIMEOUT + 1)).isTrue();
+    }
+
+    @ParameterizedTest
+    @CsvSource({"0, 5", "1, 4", "2, 5", "3, 4", "2147483647, 4"})
+    void asksEarlierByItsPlaceModuloHalfOfTheInterval(int place, int asked) {
+        KeepAlive one = new KeepAlive(INTERVAL, TIMEOUT, place);
+        one.heard();
+        for (int tick = 0; tick < asked; tick++) {
+            assertThat(one.asks(tick)).as("tick %d", tick).isFalse();
+        }
+        assertThat(one.asks(asked)).isTrue();
     }
 
     @Test
