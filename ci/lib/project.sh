@@ -179,7 +179,7 @@ run_tests() { # [FILTER] : Class (with those nested in it), Class#method, with *
         options+=("-Dverbena.include=$HEADERS_FOUND")
     fi
     # Those of native-test/tests run below, on devices; failing unit tests are counted at the end, not here.
-    build verify -Dverbena.headers=required -Dmaven.source.skip -Dmaven.javadoc.skip -Dnative-test.skip -Dmaven.test.failure.ignore "${options[@]}" \
+    build verify -Dverbena.headers=required -Dmaven.source.skip -Dnative-test.skip -Dmaven.test.failure.ignore "${options[@]}" \
         "${TRUST_OPTIONS[@]}"
     [ -n "$FILTER" ] || test_this_script
     count "unit tests" 0 "$PROJECT"/{*,native-test/*}/target/surefire-reports/TEST-*.xml

@@ -552,7 +552,7 @@ public final class MessageChannel extends PolledConnection<SendCallback> {
     /**
      * Closes the channel as {@link #close} does, and returns at once.
      *
-     * @return {@link #closed}
+     * @return {@link #closed()}
      */
     public CompletableFuture<Status> closeAsync() {
         beginClose();

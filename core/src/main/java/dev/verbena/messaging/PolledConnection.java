@@ -567,7 +567,7 @@ abstract sealed class PolledConnection<C> implements AutoCloseable
     }
 
     /**
-     * Why it has ended. Until {@link #closed} is done, a failed request that is polled late may
+     * Why it has ended. Until {@link #closed()} is done, a failed request that is polled late may
      * take the place of what followed from it.
      *
      * @return null while it is open

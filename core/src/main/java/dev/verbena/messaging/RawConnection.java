@@ -510,8 +510,8 @@ public final class RawConnection extends PolledConnection<RawCallback> {
 
     /**
      * Lets outstanding requests complete, for at most 5 s, then disconnects the peer and ends the
-     * connection. Does not wait: see {@link #closed}, which completes when {@link RawHandler#ended}
-     * has returned.
+     * connection. Does not wait: see {@link #closed()}, which completes when {@link
+     * RawHandler#ended} has returned.
      */
     @Override
     public void close() {
