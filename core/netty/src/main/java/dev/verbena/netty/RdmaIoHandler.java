@@ -110,7 +110,7 @@ public final class RdmaIoHandler implements IoHandler {
                         Objects.requireNonNull(options, "options")));
     }
 
-    private static IoHandlerFactory factory(RdmaDevice device) {
+    static IoHandlerFactory factory(RdmaDevice device) {
         return executor -> new RdmaIoHandler(executor, device);
     }
 

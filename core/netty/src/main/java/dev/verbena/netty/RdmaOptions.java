@@ -89,7 +89,12 @@ public final class RdmaOptions {
         return idle;
     }
 
-    MessagingOptions messaging() {
+    /**
+     * The options of the messages, of which {@link #withMessaging} takes a changed copy.
+     *
+     * @return those of each connection
+     */
+    public MessagingOptions messaging() {
         return messaging;
     }
 

@@ -20,17 +20,23 @@ import dev.verbena.messaging.MessagingException;
 import dev.verbena.messaging.MessagingOptions;
 import dev.verbena.netty.Connected.Heard;
 
+import io.netty.bootstrap.Bootstrap;
+import io.netty.bootstrap.ServerBootstrap;
 import io.netty.buffer.AbstractByteBufAllocator;
 import io.netty.buffer.ByteBuf;
 import io.netty.buffer.CompositeByteBuf;
 import io.netty.buffer.Unpooled;
+import io.netty.channel.Channel;
 import io.netty.channel.ChannelFuture;
+import io.netty.channel.ChannelInitializer;
 import io.netty.channel.ChannelOption;
 import io.netty.channel.ChannelProgressiveFuture;
 import io.netty.channel.ChannelProgressiveFutureListener;
 import io.netty.channel.ChannelProgressivePromise;
 import io.netty.channel.ConnectTimeoutException;
+import io.netty.channel.EventLoopGroup;
 import io.netty.channel.FixedRecvByteBufAllocator;
+import io.netty.channel.MultiThreadIoEventLoopGroup;
 import io.netty.channel.socket.ChannelInputShutdownEvent;
 import io.netty.channel.socket.ChannelInputShutdownReadComplete;
 import io.netty.channel.socket.ChannelOutputShutdownEvent;
@@ -49,9 +55,12 @@ import java.util.ArrayList;
 import java.util.Collections;
 import java.util.HashSet;
 import java.util.List;
+import java.util.Objects;
 import java.util.Random;
 import java.util.Set;
+import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.CancellationException;
+import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 
@@ -540,6 +549,66 @@ class RdmaChannelTest {
             client.writeAndFlush(text("still here")).sync();
             Until.holds(() -> atServer.text().equals("still here"));
         }
+    }
+
+    /** As services write it: a group that accepts and one that serves, with a factory each. */
+    @Test
+    void factoriesOfTheSameNameServeOneServer() throws Exception {
+        try (FakeFabric fabric = new FakeFabric()) {
+            AtomicInteger opened = new AtomicInteger();
+            RdmaDevice.Named adapters =
+                    new RdmaDevice.Named(
+                            name -> {
+                                opened.incrementAndGet();
+                                return fabric.adapter;
+                            });
+            EventLoopGroup accepting = group(adapters);
+            EventLoopGroup serving = group(adapters);
+            BlockingQueue<Heard> served = new LinkedBlockingQueue<>();
+            new ServerBootstrap()
+                    .group(accepting, serving)
+                    .channel(RdmaServerChannel.class)
+                    .childHandler(
+                            new ChannelInitializer<>() {
+                                @Override
+                                protected void initChannel(Channel child) {
+                                    Heard heard = new Heard();
+                                    child.pipeline().addLast(heard);
+                                    served.add(heard);
+                                }
+                            })
+                    .bind(FakeFabric.port(Connected.PORT))
+                    .sync();
+            EventLoopGroup clients = group(adapters);
+            Channel client =
+                    new Bootstrap()
+                            .group(clients)
+                            .channel(RdmaChannel.class)
+                            .handler(new Heard())
+                            .connect(FakeFabric.port(Connected.PORT))
+                            .sync()
+                            .channel();
+            // A queue pair connects by its own adapter only.
+            assertThat(opened).hasValue(1);
+            end(accepting);
+            client.writeAndFlush(text("still here")).sync();
+            Heard heard = Objects.requireNonNull(served.poll(30, TimeUnit.SECONDS));
+            Until.holds(() -> heard.text().equals("still here"));
+            end(serving);
+            end(clients);
+            assertThatThrownBy(fabric.adapter::createConnector)
+                    .isInstanceOf(IllegalStateException.class);
+        }
+    }
+
+    private static EventLoopGroup group(RdmaDevice.Named adapters) {
+        return new MultiThreadIoEventLoopGroup(
+                1,
+                RdmaIoHandler.factory(RdmaDevice.named("fake0", RdmaOptions.DEFAULTS, adapters)));
+    }
+
+    private static void end(EventLoopGroup group) {
+        group.shutdownGracefully(0, 30, TimeUnit.SECONDS).syncUninterruptibly();
     }
 
     @Test
