@@ -10,7 +10,7 @@
 #        time and by count on devices, and both of these), bench, programs, outputs (folders), class_path, java, java_there (commands).
 
 BENCH_TOOLS=("${TEST_TOOLS[@]}" perftest)
-BENCH_LIMIT=7200 # seconds where the devices are; a full run takes 60 minutes under emulation
+BENCH_LIMIT=7200 # seconds where the devices are
 BENCH_FORKS=3
 # Where no device is needed, forks are more and shorter, and addresses are not random (setarch) where the system allows that: by how its
 # memory happens to lie, one process is half as slow again as another (C's post and poll 19 or 28 ns; always 19 without randomization),
@@ -46,8 +46,6 @@ ROWS_OF_PEERS=(peers-one peers-chain peers-queue-pairs peers-message-64 peers-me
 ROWS_HERE=("${ROWS_OF_JMH[@]}" two-threads two-pollers idle-queue-pair idle-channel idle-netty cold-start load-queue-pairs load-depth "${ROWS_OF_PEERS[@]}")
 ROWS_ON_DEVICES=(send-latency write-latency send-bandwidth write-bandwidth read-bandwidth message-rate events register connect
     first-round-trips first-message)
-# Rows whose programs emulated processors also count. There the counts are what to compare; the times come from one fork only.
-ROWS_COUNTED_TOO=(send-latency write-latency send-bandwidth write-bandwidth read-bandwidth message-rate events connect)
 # The row that emulated processors can count. In one fork: a second one gives the same, within a hundredth.
 ROW_COUNTED=instructions
 
@@ -72,8 +70,8 @@ bench() { # [ROW…]
         choose_way "$ON" # now, and not after the rows that need no devices
         [ "$WAY" != vm ] || prepare_vm
     fi
-    if [ "$QUICK" = yes ] && [ $# = 0 ] && is_emulated; then
-        say "quick, on emulated processors: what can be counted is counted, and not timed; name a row to have it timed: ${devices[*]}"
+    if [ $# = 0 ] && is_emulated; then
+        say "the processors of the devices are emulated: instructions are counted, and nothing is timed there; name a row to time it: ${devices[*]}"
         devices=()
     fi
     local there=("${devices[@]}") # all that needs devices
@@ -105,7 +103,7 @@ bench() { # [ROW…]
             export VERBENA_BRIEF_JVM="${BENCH_BRIEF_JVM_IN_VM[*]}" # the guest has the caller's environment
             export VERBENA_FRESH_JVM="${BENCH_FRESH_JVM_IN_VM[*]}"
         fi
-        time_on_devices "${devices[@]}" || return
+        [ ${#devices[@]} = 0 ] || bench_on_devices "$BENCH_FORKS" "${devices[@]}" || return
         # In a VM of its own: counting makes all the rest slower.
         if [ "$counted" = yes ]; then
             export VERBENA_COUNTED=/run/verbena/counted
@@ -131,16 +129,6 @@ bench() { # [ROW…]
 
 # Whether the devices are in a micro VM without KVM: 10 to 30 times slower than real, but it can count.
 is_emulated() { [ "$WAY" = vm ] && ! uses_kvm; }
-
-# Measures rows by time, in as many forks as tell something; fails as bench_on_devices does.
-time_on_devices() { # [ROW…]
-    local row once=() often=()
-    for row in "$@"; do
-        if is_emulated && [[ " ${ROWS_COUNTED_TOO[*]} " == *" $row "* ]]; then once+=("$row"); else often+=("$row"); fi
-    done
-    [ ${#once[@]} = 0 ] || bench_on_devices 1 "${once[@]}" || return
-    [ ${#often[@]} = 0 ] || bench_on_devices "$BENCH_FORKS" "${often[@]}"
-}
 
 # Measures rows on devices; fails only when it was interrupted, or is wrong.
 bench_on_devices() { # FORKS ROW…

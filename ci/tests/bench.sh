@@ -32,32 +32,21 @@ test_bench_on_the_stand_in_alone_asks_for_no_devices() {
     says "the build failed"
 }
 
-test_quick_bench_counts_on_emulated_processors_and_times_nothing_there() {
+test_bench_counts_on_emulated_processors_and_times_nothing_there() {
+    local quick
     fake_vm
     fake mvn <<<'exit 1'
-    roce bench --quick --on vm
-    exits_with 1
-    says "quick, on emulated processors: what can be counted is counted, and not timed; name a row to have it timed: send-latency"
+    for quick in '' --quick; do
+        roce bench $quick --on vm
+        exits_with 1
+        says "instructions are counted, and nothing is timed there; name a row to time it: send-latency"
+    done
 }
 
-test_quick_bench_times_rows_by_name() {
+test_bench_times_rows_by_name_on_emulated_processors() {
     fake_vm
     fake mvn <<<'exit 1'
-    roce bench --quick --on vm -- send-latency
+    roce bench --on vm -- send-latency
     exits_with 1
-    says_nothing_of "not timed"
-}
-
-# Their times mean little, and take most of an hour.
-test_what_emulated_processors_count_is_timed_in_one_fork() {
-    with_lib <<'LINES'
-is_emulated() { true; }
-bench_on_devices() { echo "$*"; }
-time_on_devices send-latency register connect first-message
-is_emulated() { false; }
-time_on_devices send-latency register
-time_on_devices
-LINES
-    exits_with 0
-    prints $'1 send-latency connect\n3 register first-message\n3 send-latency register'
+    says_nothing_of "nothing is timed"
 }
