@@ -166,8 +166,6 @@ public class Messages {
     }
 
     /** The same from registered memory: nothing is copied. */
-    @Benchmark
-    @CompilerControl(CompilerControl.Mode.DONT_INLINE)
     public long fromRegisteredMemory() {
         int before = arrived;
         succeed(channel.trySend(list, callback, null));

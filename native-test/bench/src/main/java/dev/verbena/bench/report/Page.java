@@ -142,9 +142,9 @@ final class Page {
                     """
             Requests on 1 to 1,024 queue pairs that report to one completion queue, on a provider that only copies, by
             processor time of the thread; messages on 1 and on 5,000 connections, which are 10,000 channels of one
-            poller, or as many queue pairs by hand with shared receives; then two threads against one, each with queues of its own, and two pollers of a
-            `PollerGroup` against one (2 is the ideal); then the memory of an idle queue pair of depth 16, and that
-            of an idle message channel, without the provider's part.
+            poller, or as many queue pairs by hand with shared receives; then two threads against one, each with queues
+            of its own, and two pollers of a `PollerGroup` against one (2 is the ideal); then the memory of an idle
+            queue pair of depth 16, and that of an idle message channel, without the provider's part.
             """,
                     Stream.of(
                                     Stream.of("1", "16", "64", "256")
@@ -394,6 +394,7 @@ final class Page {
                 .filter(other -> !other.equals(entry))
                 .map(other -> other.values(all))
                 .filter(those -> !those.isEmpty())
+                .filter(those -> those.median() != 0)
                 .map(those -> Values.words(values.median() / those.median()))
                 .findFirst()
                 .orElse("");
