@@ -149,7 +149,7 @@ final class ConnectionHandle extends QueuePairHandle {
 
     @Override
     public void refusePosts() {
-        queuePair.sends().disconnect();
+        queuePair.sends().refusePosts();
     }
 
     @Override

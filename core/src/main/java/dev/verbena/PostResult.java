@@ -29,7 +29,7 @@ public final class PostResult {
             new PostResult(
                     "NOT_CONNECTED",
                     Status.CONNECTION_INVALID,
-                    "the queue pair is not connected, or not any more");
+                    "the queue pair is not connected, or no longer connected");
 
     /** The queue is full of outstanding requests: poll its completion queue, then post again. */
     public static final PostResult FULL =
@@ -203,7 +203,7 @@ public final class PostResult {
             new PostResult(
                     "NOT_EXPOSED",
                     Status.ACCESS_VIOLATION,
-                    "the peer of the channel does not expose this memory, or not any more");
+                    "the peer of the channel does not expose this memory, or no longer exposes it");
 
     private static final PostResult[] BY_ERRNO = new PostResult[Errno.MOST + 1];
 

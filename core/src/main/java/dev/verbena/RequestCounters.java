@@ -9,7 +9,7 @@ import com.google.errorprone.annotations.CheckReturnValue;
  * <p>Of the requests that completed, {@code failed} and {@code cancelled} did so with such a
  * status, and all others with success.
  *
- * @param posted how many requests were accepted, which means that their posts returned SUCCESS;
+ * @param posted how many requests were accepted, which means that their posts returned ACCEPTED;
  *     this includes {@linkplain OpFlags#DEFER deferred} requests. A request that is being posted
  *     right now may be counted already; if the provider refuses it, the count goes back. For a
  *     queue pair with a {@link SharedReceiveQueue}: how many receives of that queue completed here

@@ -29,11 +29,11 @@
  *
  * <h2>Completions</h2>
  *
- * A request whose post returned SUCCESS has exactly one completion, or none if it is {@linkplain
+ * A request whose post returned ACCEPTED has exactly one completion, or none if it is {@linkplain
  * dev.verbena.OpFlags#SILENT_SUCCESS silent} and succeeds. If a silent request fails, the device
  * completes it like any failed request: the next polls return that completion, and CANCELLED for
  * the requests after it. This library synthesizes a completion only where the device gives none:
- * for a request that the provider refused after its post had returned SUCCESS, for receives posted
+ * for a request that the provider refused after its post had returned ACCEPTED, for receives posted
  * to a queue pair that has failed, and for requests that the device has not completed one second
  * after a close.
  *

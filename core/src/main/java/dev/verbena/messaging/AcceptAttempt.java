@@ -20,7 +20,7 @@ final class AcceptAttempt {
         /** The channel stands. */
         void opened(MessageChannel channel);
 
-        /** It did not come about. */
+        /** It was not established. */
         void failed(Throwable thrown);
     }
 

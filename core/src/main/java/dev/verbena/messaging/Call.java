@@ -28,7 +28,7 @@ public final class Call {
     }
 
     /**
-     * The channel that it came by.
+     * The channel on which it arrived.
      *
      * @return the channel
      */

@@ -237,7 +237,7 @@ final class CallTable {
         }
     }
 
-    /** Answers a call of the peer. An answer that is lost would let the peer wait in vain. */
+    /** Answers a call of the peer. An answer that is lost would leave the peer waiting. */
     void answer(int kind, int id, MemorySegment data) {
         var _ =
                 channel.sendAsync(message(kind, id, data))

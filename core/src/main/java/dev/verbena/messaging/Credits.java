@@ -7,7 +7,7 @@ package dev.verbena.messaging;
  *
  * <p>A side has receives for {@code window} messages and {@link #RESERVE} control frames. A report
  * is due when half of either was not reported. It needs a control frame unless a message goes that
- * way anyhow; the last frame of the reserve is kept for reports of control frames. So two sides
+ * way anyway; the last frame of the reserve is kept for reports of control frames. So two sides
  * cannot wait for each other: a side that may send no more has sent so many control frames that the
  * peer's report of them is due, and the peer has kept a frame for it, or has just sent it.
  *

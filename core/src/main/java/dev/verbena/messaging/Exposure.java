@@ -30,7 +30,7 @@ import java.util.concurrent.ExecutionException;
  *       message is the answer to this exposure: it is reported with the end, and goes neither to
  *       the handler nor to {@link MessageChannel#receive}.
  *   <li>This side revokes it, by {@link #revoke} or {@link #close}, or its time is over. The peer's
- *       channel is asked first to use the key no more: from then on it refuses requests that name
+ *       channel is first asked to stop using the key: from then on it refuses requests that name
  *       the key, with ACCESS_VIOLATION, and its answer comes behind the last one that it has
  *       posted. Then the key is invalidated here. If a message that takes the key back was on its
  *       way meanwhile, that is how the exposure ends. So no key is ever invalidated twice, and the
@@ -54,7 +54,7 @@ public final class Exposure implements AutoCloseable {
         /** The peer was asked to use it no more, and has not answered. */
         ASKED_BACK,
         /** The local invalidate is outstanding. */
-        INVALIDATED,
+        INVALIDATING,
         /** The peer can no longer use it. */
         ENDED
     }

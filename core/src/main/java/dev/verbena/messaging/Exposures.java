@@ -196,7 +196,7 @@ final class Exposures {
         if (window == null) {
             throw new AssertionError("It has not ended");
         }
-        exposure.state = Exposure.State.INVALIDATED;
+        exposure.state = Exposure.State.INVALIDATING;
         channel.outbox.invalidate(exposure, window);
     }
 
@@ -235,7 +235,7 @@ final class Exposures {
     @Nullable Exposure takenBack(int token, byte kind, @Nullable Message written) {
         Exposure exposure = exposed.get(token);
         if (exposure == null
-                || exposure.state == Exposure.State.INVALIDATED
+                || exposure.state == Exposure.State.INVALIDATING
                 || kind != (exposure.offeredFor == null ? Frame.MESSAGE : Frame.WRITTEN)
                 || (kind == Frame.WRITTEN && exposure.offeredFor != written)) {
             return null; // it was not the peer's to take

@@ -31,7 +31,7 @@ public final class IdleStrategy {
     /**
      * Polls for some time after the last completion, then sleeps until an event of the device.
      *
-     * @param spin how long to poll, as 50 microseconds
+     * @param spin how long to poll, for example 50 microseconds
      * @return the strategy
      */
     public static IdleStrategy spinThenWait(Duration spin) {

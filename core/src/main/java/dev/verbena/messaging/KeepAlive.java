@@ -20,7 +20,7 @@ final class KeepAlive {
         this.timeout = timeout;
     }
 
-    /** A frame has come, or the connection stands since now. */
+    /** A frame has come, or the connection has just been established. */
     void heard() {
         heard = true;
         asked = false;

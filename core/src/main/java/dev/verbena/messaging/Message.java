@@ -166,7 +166,7 @@ public final class Message implements AutoCloseable {
     }
 
     /**
-     * The channel that it came by.
+     * The channel on which it arrived.
      *
      * @return the channel
      */

@@ -185,7 +185,7 @@ public final class MessageChannel extends PolledConnection<SendCallback> {
         return ConnectAttempt.async(pollers.next(), server, options, handler);
     }
 
-    /** The peer is known: messages may be sent when the connection stands. */
+    /** The peer is known: messages may be sent when the connection is established. */
     void agree(Handshake peer) {
         try (var _ = lock.hold()) {
             int eagerMost = Math.min(outbox.eagerLimit, peer.eagerLimit());
@@ -197,7 +197,7 @@ public final class MessageChannel extends PolledConnection<SendCallback> {
         }
     }
 
-    /** The connection stands: from now on messages are sent, and deadlines looked at. */
+    /** The connection is established: from now on messages are sent and deadlines checked. */
     void established() {
         try (var _ = lock.hold()) {
             if (isOpen()) {
@@ -216,9 +216,9 @@ public final class MessageChannel extends PolledConnection<SendCallback> {
         }
     }
 
-    /** Undoes the constructor: the connection did not come about. */
+    /** Undoes the constructor: the connection was not established. */
     void abandon() {
-        fail(Status.CONNECTION_ABORTED, "the connection did not come about", null);
+        fail(Status.CONNECTION_ABORTED, "the connection was not established", null);
     }
 
     // ---- sending

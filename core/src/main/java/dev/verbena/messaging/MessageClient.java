@@ -105,7 +105,8 @@ public final class MessageClient implements AutoCloseable {
      * @param options how each channel is made; the deadline of its connection is that of an attempt
      * @param reconnect when to connect again
      * @param handler receives the messages of all channels; null for {@link MessageChannel#receive}
-     * @param opened is given each channel once it stands, on the polling thread; must not block
+     * @param opened is given each channel once it is established, on the polling thread; must not
+     *     block
      * @return the client, to be closed by the caller
      * @throws MessagingException INVALID_PARAMETER when the options have longer messages than the
      *     device sends

@@ -76,8 +76,8 @@ public final class MessageServer implements AutoCloseable {
      * @param most how many channels may be open at a time, at least 1
      * @param handler receives the messages of all; null for {@link MessageChannel#receive}. It may
      *     get a channel's first messages before {@code opened} gets the channel
-     * @param opened is given each channel once it stands, on the thread of its poller; must not
-     *     block
+     * @param opened is given each channel once it is established, on the thread of its poller; must
+     *     not block
      * @return the server, to be closed by the caller
      * @throws VerbenaException as {@link dev.verbena.Adapter#listen} does; a {@link
      *     MessagingException} with INVALID_PARAMETER when the options have longer messages than the
@@ -106,7 +106,7 @@ public final class MessageServer implements AutoCloseable {
      * @param handler receives its messages, the first ones perhaps before the future is completed;
      *     null for {@link MessageChannel#receive}
      * @return a future of the channel, which is completed by the polling thread; or why the peer
-     *     was refused, or gave up. If it is cancelled, the channel is closed once it stands
+     *     was refused, or gave up. If it is cancelled, the channel is closed once it is established
      */
     @CheckReturnValue
     public static CompletableFuture<MessageChannel> acceptAsync(

@@ -553,8 +553,8 @@ final class Outbox {
     }
 
     /**
-     * The connection stands: what waits is sent, and the peer is asked when it says nothing. A peer
-     * that has connected may send earlier than this side knows that it has.
+     * The connection is established: what waits is sent, and the peer is asked when it says
+     * nothing. A peer that has connected may send earlier than this side knows that it has.
      */
     void established() {
         established = true;

@@ -146,7 +146,7 @@ public final class PeerMemory {
     }
 
     /**
-     * Sends a message that takes memory back that the peer exposes (NDK: send and invalidate), if
+     * Sends a message that takes back memory that the peer exposes (NDK: send and invalidate), if
      * there is room, and returns at once. The peer's {@link Exposure} gets the message. Allocates
      * nothing.
      *
@@ -181,7 +181,7 @@ public final class PeerMemory {
     }
 
     /**
-     * Sends a message that takes memory back that the peer exposes, when there is room.
+     * Sends a message that takes back memory that the peer exposes, when there is room.
      *
      * @param data the message; it must not change until the future is done
      * @param taken the memory

@@ -13,7 +13,7 @@ final class PeerTokens {
     private static final int REMEMBERED = 16;
     private static final String GIVEN_BACK = "this side gave that memory back with a message";
     private static final String ASKED_BACK =
-            "the peer asked for that memory back: it revoked the exposure, or the time of it was over";
+            "the peer asked for that memory back: it revoked the exposure, or its time had run out";
 
     private final int most;
     private final IntMap<Boolean> usable;

@@ -232,7 +232,7 @@ public final class Poller implements Pollers {
         checkMayWait();
         if (!confined) {
             throw new IllegalStateException(
-                    "This poller has a thread of its own, which polls. To poll yourself, make it by Poller.onThisThread");
+                    "This poller has a thread of its own, which polls. To poll it yourself, create it with Poller.onThisThread");
         }
         if (thread != Thread.currentThread()) {
             throw new WrongThreadException(

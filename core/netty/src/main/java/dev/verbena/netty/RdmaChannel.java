@@ -83,7 +83,7 @@ public final class RdmaChannel extends AbstractChannel implements SocketChannel 
 
     // Of the event loop.
     private @Nullable IoRegistration registration;
-    private @Nullable MessageChannel messages; // once it stands
+    private @Nullable MessageChannel messages; // once it is established
     private final Incoming incoming = new Incoming(this, config);
     private @Nullable Outgoing outgoing;
     private @Nullable CompletableFuture<MessageChannel> connecting;
@@ -189,7 +189,9 @@ public final class RdmaChannel extends AbstractChannel implements SocketChannel 
             }
         }
 
-        /** Accepts the peer's request. The channel is registered when the connection stands. */
+        /**
+         * Accepts the peer's request. The channel is registered when the connection is established.
+         */
         void accept(Connector connector, ChannelPromise promise) {
             CompletableFuture<MessageChannel> made =
                     MessageServer.acceptAsync(
@@ -404,7 +406,7 @@ public final class RdmaChannel extends AbstractChannel implements SocketChannel 
         }
     }
 
-    /** The connection stands. */
+    /** The connection is established. */
     @SuppressWarnings("deprecation") // invalidateLocalAddress, which Netty has no other way for
     private void stands(MessageChannel channel) {
         messages = channel;

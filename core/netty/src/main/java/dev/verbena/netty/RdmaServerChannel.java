@@ -146,7 +146,7 @@ public final class RdmaServerChannel extends AbstractServerChannel implements Se
         var _ = accepting.incrementAndGet();
     }
 
-    /** A child was accepted, or did not come about. By any thread. */
+    /** A child was accepted, or was not established. By any thread. */
     void accepted() {
         if (accepting.getAndDecrement() >= MOST_ACCEPTING) {
             eventLoop().execute(this::accept);

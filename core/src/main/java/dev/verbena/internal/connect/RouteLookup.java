@@ -33,7 +33,7 @@ public final class RouteLookup {
     private final InetSocketAddress peer;
     private final Duration limit;
     private final long deadline;
-    private boolean unanswered; // the neighbour was asked for in vain
+    private boolean unanswered; // the neighbour did not answer
 
     private RouteLookup(ConnectionControl control, InetAddress peer, Duration limit) {
         this.control = control;

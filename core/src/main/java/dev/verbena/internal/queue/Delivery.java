@@ -16,7 +16,7 @@ import java.util.ArrayList;
  * has ended until they can be notified, when no lock is held.
  *
  * <p>It synthesizes the completions that the device will not report: of requests that the provider
- * refused after their posts had returned SUCCESS, of receives posted to a queue pair in the error
+ * refused after their posts had returned ACCEPTED, of receives posted to a queue pair in the error
  * state, and of whatever a device does not end before a close. The requests are marked in their
  * ledgers; a completion is delivered when all before it in its queue have ended.
  *

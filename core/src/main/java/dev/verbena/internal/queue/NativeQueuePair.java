@@ -348,7 +348,7 @@ public abstract class NativeQueuePair extends Endpoint {
 
     @CanIgnoreReturnValue
     private int cancel() {
-        sends.disconnect();
+        sends.refusePosts();
         if (receives != null) {
             receives.flush(this::moveToError);
         }
@@ -525,7 +525,7 @@ public abstract class NativeQueuePair extends Endpoint {
     /** Closes both queues: every request has ended when this returns. */
     public void close(Teardown end) {
         endConnecting();
-        end.run(() -> sends.close(closeTimeout()));
+        end.run(() -> sends.closeAndFinish(closeTimeout()));
         end.run(this::closeReceives);
     }
 
@@ -538,7 +538,7 @@ public abstract class NativeQueuePair extends Endpoint {
             }
             receiveCompletions.poller().drain();
         } else {
-            receives.close(closeTimeout(), this::moveToError);
+            receives.closeAndFinish(closeTimeout(), this::moveToError);
         }
     }
 

@@ -151,7 +151,7 @@ public final class ReceiveQueue extends QueueLock {
      *
      * @param modifyToError moves the queue pair to the error state, so that the device flushes it
      */
-    public void close(long nanoseconds, Runnable modifyToError) {
+    public void closeAndFinish(long nanoseconds, Runnable modifyToError) {
         StackReserve.check();
         close();
         if (ledger.outstanding() > 0) {

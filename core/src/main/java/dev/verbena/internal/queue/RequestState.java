@@ -18,7 +18,7 @@ import dev.verbena.OperationType;
  *       <td>retired; delivered with BUFFER_OVERFLOW: its own was lost</td></tr>
  *   <tr><td></td><td></td><td>the provider refuses it, and its post returns so</td>
  *       <td>taken back, or suppressed where the provider may have kept it</td></tr>
- *   <tr><td></td><td></td><td>the provider refuses it after its post has returned SUCCESS; or the
+ *   <tr><td></td><td></td><td>the provider refuses it after its post has returned ACCEPTED; or the
  *       device does not end it in time</td><td>synthesized</td></tr>
  *   <tr><td>synthesized</td><td>SYNTHESIZED</td><td>all before it have ended</td>
  *       <td>retired and delivered, ENDED</td></tr>

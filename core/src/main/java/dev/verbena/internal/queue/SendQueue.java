@@ -111,7 +111,11 @@ public final class SendQueue extends QueueLock {
     // ---- posting
 
     /**
-     * Posts a request with buffers.
+     * Posts a request with buffers. The checks, in this order: the queue is open, the queue pair
+     * connected, the flags known, a slot free, the operation one that the peer supports ({@link
+     * #admit}); then the number of bytes, and the buffers ({@link SendRules#check}; those of an
+     * inline request when they are copied). The first that fails is returned after all that was
+     * deferred has been posted.
      *
      * @param operand immediate data, or what an atomic operation compares or adds
      */
@@ -462,7 +466,7 @@ public final class SendQueue extends QueueLock {
      * is outstanding. From any thread; on a confined queue the owner posts what was deferred, when
      * it posts or polls next.
      */
-    public void disconnect() {
+    public void refusePosts() {
         endByOwner(
                 () -> {
                     postDeferredHere();
@@ -552,7 +556,7 @@ public final class SendQueue extends QueueLock {
      * Closes the queue, and ends what is outstanding: by the device, or when the time is over by
      * this library.
      */
-    public void close(long nanoseconds) {
+    public void closeAndFinish(long nanoseconds) {
         StackReserve.check();
         boolean flushed = false;
         try {

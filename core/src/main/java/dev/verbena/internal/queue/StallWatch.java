@@ -88,7 +88,7 @@ public final class StallWatch {
         }
     }
 
-    /** Ends what a device that stands still has not flushed either. */
+    /** Ends what a device that has stalled has not flushed either. */
     private void finish() {
         Stream.of(pair.sendCompletions(), pair.receiveCompletions())
                 .distinct()

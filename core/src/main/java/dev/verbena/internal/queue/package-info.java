@@ -14,7 +14,8 @@
  * dev.verbena.internal.queue.QueueLock} each; the order is send or receive queue, completion queue,
  * shared receive queue or window table. No caller's code runs under one.
  *
- * <p>Knows nothing of the public API, and calls native code only through {@code internal.verbs}.
+ * <p>Uses values of the public API and none of its objects, and calls native code only through
+ * {@code internal.verbs}.
  */
 @NullMarked
 package dev.verbena.internal.queue;

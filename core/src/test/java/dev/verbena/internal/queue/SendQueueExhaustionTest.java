@@ -167,7 +167,7 @@ class SendQueueExhaustionTest {
         recordsFail = true;
         device.answer = Errno.ENOMEM;
         device.refused = 0;
-        assertThatThrownBy(() -> queue.close(1_000_000)).hasMessage("of 1");
+        assertThatThrownBy(() -> queue.closeAndFinish(1_000_000)).hasMessage("of 1");
         recordsFail = false;
         assertThat(post(3, 0)).isEqualTo(PostResult.NOT_CONNECTED);
     }
