@@ -50,6 +50,8 @@ final class LeaksOnFakeFabric {
             Footprint before = Footprint.now();
             received.set(0);
             use(fabric, near, server, CONNECTIONS);
+            // A thread of callbacks goes after some idle seconds.
+            Until.holds(() -> Footprint.liveThreads() <= before.threads());
             Footprint after = Footprint.now();
             int leaks = after.leaks(before, MOST_KIBIBYTES) + fabric.device.objects() - objects;
             long sent = (long) CONNECTIONS * MESSAGES;
