@@ -1,14 +1,19 @@
 package dev.verbena.nativetest.containers;
 
 import static dev.verbena.nativetest.containers.JavaContainer.awaitEnd;
+import static dev.verbena.nativetest.containers.JavaContainer.awaitLine;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assumptions.assumeThat;
 
 import com.github.dockerjava.api.model.Ulimit;
 
+import dev.verbena.nativetest.Columns;
+import dev.verbena.nativetest.VertxNode;
 import dev.verbena.testcontainers.RdmaHost;
 import dev.verbena.tools.Verbena;
+import dev.verbena.trust.Trust;
 
 import org.junit.jupiter.api.Test;
 import org.testcontainers.containers.GenericContainer;
@@ -21,6 +26,12 @@ import java.util.List;
  * container that was not given what it needs.
  */
 class HostNetworkTest extends ServicesInContainers {
+    private static final boolean WHOLE = Trust.size(0, 1) == 1;
+    private static final String ONLY_WHOLE =
+            "in the whole suite only"; // each takes a minute or two
+    private static final int FLIGHT_PORT = 7473;
+    private static final int FLIGHT_BATCHES = 8; // of 1 MiB, in each direction
+
     @Override
     RdmaHost there() {
         return ContainerEngine.hosts().getFirst();
@@ -121,5 +132,62 @@ class HostNetworkTest extends ServicesInContainers {
                     .contains("Device " + there().device(), "connections by IP address: yes")
                     .contains("Lockable memory: unlimited");
         }
+    }
+
+    /** What one side has sent, the other has received: both report its length and checksum. */
+    @Test
+    void columnsOfArrowFlightBetweenTwoServices() throws Exception {
+        assumeThat(WHOLE).as(ONLY_WHOLE).isTrue();
+        String[] service = {there().device(), address(there()), String.valueOf(FLIGHT_PORT)};
+        try (JavaContainer server = new JavaContainer(there(), Columns.class, service);
+                JavaContainer client =
+                        new JavaContainer(
+                                here(),
+                                Columns.class,
+                                here().device(),
+                                address(there()),
+                                String.valueOf(FLIGHT_PORT),
+                                String.valueOf(FLIGHT_BATCHES))) {
+            server.start();
+            awaitLine(server, "Listening on");
+            client.start();
+            assertThat(awaitEnd(client)).as(client.getLogs()).isZero();
+            List<String> columns =
+                    client.getLogs().lines().filter(line -> line.contains("checksum")).toList();
+            assertThat(columns).hasSize(2).first().asString().startsWith("DoGet");
+            for (String line : columns) {
+                awaitLine(server, line);
+            }
+            assertThatTcpIsRefused(server, FLIGHT_PORT);
+        }
+    }
+
+    /** HTTP/2 and the event bus. */
+    @Test
+    void vertxBetweenTwoServices() throws Exception {
+        assumeThat(WHOLE).as(ONLY_WHOLE).isTrue();
+        try (JavaContainer server = vertxNode("server", there(), here());
+                JavaContainer client = vertxNode("client", here(), there())) {
+            server.start();
+            awaitLine(server, "Listening on");
+            client.start();
+            assertThat(awaitEnd(client)).as(client.getLogs()).isZero();
+            assertThat(client.getLogs()).contains("over HTTP/2 were", "over the event bus were");
+            awaitLine(server, "News: hello");
+            assertThatTcpIsRefused(server, VertxNode.HTTP_PORT);
+            assertThatTcpIsRefused(server, VertxNode.BUS_PORT);
+        }
+    }
+
+    private static JavaContainer vertxNode(String role, RdmaHost host, RdmaHost other) {
+        return new JavaContainer(
+                host, VertxNode.class, role, host.device(), address(host), address(other));
+    }
+
+    /** So what its clients have got from there, they have got by RDMA. */
+    private static void assertThatTcpIsRefused(JavaContainer server, int port) throws Exception {
+        String tcp = "</dev/tcp/%s/%d".formatted(address(server.rdmaHost()), port);
+        assertThat(server.execInContainer("bash", "-c", tcp).getStderr())
+                .contains("Connection refused");
     }
 }

@@ -55,6 +55,7 @@ final class JavaContainer extends RdmaContainer<JavaContainer> {
                                 "-XX:TieredStopAtLevel=1",
                                 "-XX:+UseSerialGC",
                                 "--enable-native-access=ALL-UNNAMED",
+                                "--add-opens=java.base/java.nio=ALL-UNNAMED", // for Arrow
                                 "-cp",
                                 ProgramImage.CLASS_PATH,
                                 program.getName()));

@@ -19,8 +19,10 @@ final class ProgramImage {
     /** Jars of the libraries that the programs need. */
     private static final Pattern NEEDED =
             Pattern.compile(
-                    "(verbena|picocli|HdrHistogram|grpc-(api|core|netty(?!-shaded)|stub|util)"
-                            + "|netty-(?!testsuite|tcnative)[a-z0-9-]+|guava|failureaccess|perfmark-api)"
+                    "(verbena|picocli|HdrHistogram|grpc-(api|core|netty(?!-shaded)|protobuf|stub|util)"
+                            + "|netty-(?!testsuite|tcnative)[a-z0-9-]+|guava|failureaccess|perfmark-api"
+                            + "|protobuf|proto-google|arrow|flight|flatbuffers"
+                            + "|vertx|jackson|commons-codec|slf4j)"
                             + "-\\d?.*[.]jar");
 
     /** Folders of classes and jars: those of these tests, as far as they are needed. */

@@ -223,7 +223,7 @@ abstract class ServicesInContainers {
         assertThat(Rping.endedWell(exitCode, logs)).as("exit code %d: %s", exitCode, logs).isTrue();
     }
 
-    private static String address(RdmaHost host) {
+    static String address(RdmaHost host) {
         return host.address().getHostAddress();
     }
 }

@@ -19,10 +19,11 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentMap;
 
 /**
- * The members of a cluster of Vert.x nodes in one process, and who of them listens to what. Only
- * messages of the event bus then go over the network.
+ * The members of a cluster of Vert.x nodes that this process knows, and who of them listens to
+ * what: its own members, and those of other processes as they were declared. Only messages of the
+ * event bus then go over the network.
  */
-final class OneProcessCluster {
+final class KnownCluster {
     private final ConcurrentMap<String, Member> members = new ConcurrentHashMap<>();
     private final ConcurrentMap<String, List<RegistrationInfo>> registrations =
             new ConcurrentHashMap<>();
@@ -30,6 +31,17 @@ final class OneProcessCluster {
     /** Another member, of this name. */
     ClusterManager member(String name) {
         return new Member(name);
+    }
+
+    /** Declares a member in another process, and the addresses that it listens to. */
+    void declare(String name, NodeInfo info, String... addresses) {
+        Member member = new Member(name);
+        member.info = info;
+        member.registered = new RegistrationListener() {};
+        members.put(name, member);
+        for (String address : addresses) {
+            change(address, new RegistrationInfo(name, 1, false), null, null);
+        }
     }
 
     private void change(
