@@ -14,7 +14,7 @@ import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.atomic.AtomicInteger;
 
 /** Finds each buffer that nobody has released: Netty's detector watches all of them. */
-final class Leaks implements AutoCloseable {
+public final class Leaks implements AutoCloseable {
     private static final String CANARY = "a buffer that was lost on purpose, number ";
     private static final AtomicInteger CANARIES = new AtomicInteger();
 
@@ -24,7 +24,8 @@ final class Leaks implements AutoCloseable {
     private volatile String awaited = "";
     private volatile boolean seen;
 
-    Leaks() {
+    /** Watches from now on. */
+    public Leaks() {
         ResourceLeakDetector.setLevel(Level.PARANOID);
         ByteBufUtil.setLeakListener(this::leak);
     }

@@ -94,7 +94,29 @@ final class Churn implements AutoCloseable {
         }
     }
 
+    /** Waits until the kernel has as many queue pairs and identifiers as before, for a minute. */
+    static boolean sameConnections(String before) throws IOException, InterruptedException {
+        String now = kernel();
+        for (long start = System.nanoTime(); !connections(now).equals(connections(before)); ) {
+            if (System.nanoTime() - start > LONG.toNanos()) {
+                System.out.printf("The kernel has%n%sand had before%n%s", now, before);
+                return false;
+            }
+            now = kernel();
+        }
+        return true;
+    }
+
+    private static String connections(String kernel) {
+        return kernel.replaceAll("(pd|cq|mr|ctx|srq) \\d+", "");
+    }
+
     static Held held() throws IOException, InterruptedException {
+        return new Held(Footprint.now(), kernel());
+    }
+
+    /** What the kernel has for each device, as in "roce0: pd 3 cq 3 qp 4 cm_id 2 mr 5 ctx 1". */
+    static String kernel() throws IOException, InterruptedException {
         Process rdma = new ProcessBuilder("rdma", "resource").redirectErrorStream(true).start();
         String kernel =
                 new String(rdma.getInputStream().readAllBytes(), StandardCharsets.UTF_8)
@@ -102,7 +124,7 @@ final class Churn implements AutoCloseable {
         if (rdma.waitFor() != 0) {
             throw new AssertionError("rdma resource: " + kernel);
         }
-        return new Held(Footprint.now(), kernel);
+        return kernel;
     }
 
     @Override

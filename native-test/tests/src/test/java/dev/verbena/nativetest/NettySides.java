@@ -4,10 +4,17 @@ import dev.verbena.Adapter;
 import dev.verbena.messaging.FakeFabric;
 import dev.verbena.netty.RdmaIoHandler;
 import dev.verbena.netty.RdmaOptions;
+import dev.verbena.netty.RdmaServerChannel;
 
+import io.netty.bootstrap.ServerBootstrap;
+import io.netty.channel.ChannelHandlerContext;
+import io.netty.channel.ChannelInboundHandlerAdapter;
+import io.netty.channel.ChannelInitializer;
 import io.netty.channel.EventLoopGroup;
 import io.netty.channel.IoHandlerFactory;
 import io.netty.channel.MultiThreadIoEventLoopGroup;
+import io.netty.channel.socket.ServerSocketChannel;
+import io.netty.channel.socket.SocketChannel;
 import io.netty.pkitesting.CertificateBuilder;
 import io.netty.pkitesting.X509Bundle;
 
@@ -30,10 +37,14 @@ final class NettySides implements AutoCloseable {
 
     /** As many event loops on each side. */
     NettySides(int threads) {
-        List<String> devices = RdmaDevices.active();
+        this(threads, RdmaOptions.DEFAULTS, RdmaDevices.active());
+    }
+
+    /** The same with options, on other devices. */
+    NettySides(int threads, RdmaOptions options, List<String> devices) {
         if (!devices.isEmpty()) {
-            ofServers = RdmaIoHandler.newFactory(devices.getFirst());
-            ofClients = RdmaIoHandler.newFactory(devices.getLast());
+            ofServers = RdmaIoHandler.newFactory(devices.getFirst(), options);
+            ofClients = RdmaIoHandler.newFactory(devices.getLast(), options);
             address = anyPort(devices.getFirst());
             clientAddress = anyPort(devices.getLast());
             closeDevice = () -> {};
@@ -41,7 +52,7 @@ final class NettySides implements AutoCloseable {
             throw new IllegalStateException("There is no RDMA device");
         } else {
             FakeFabric fabric = new FakeFabric();
-            ofServers = RdmaIoHandler.newFactory(fabric.adapter, RdmaOptions.DEFAULTS);
+            ofServers = RdmaIoHandler.newFactory(fabric.adapter, options);
             ofClients = ofServers;
             address = new InetSocketAddress(FakeFabric.HERE, 0);
             clientAddress = address;
@@ -55,6 +66,42 @@ final class NettySides implements AutoCloseable {
         try (Adapter adapter = Adapter.open(device)) {
             return Sides.anyPort(adapter);
         }
+    }
+
+    /** Sends back what it gets. */
+    private static final class Echo extends ChannelInboundHandlerAdapter {
+        @Override
+        public void channelRead(ChannelHandlerContext context, Object message) {
+            context.write(message);
+        }
+
+        @Override
+        public void channelReadComplete(ChannelHandlerContext context) {
+            context.flush();
+        }
+
+        @Override
+        public void exceptionCaught(ChannelHandlerContext context, Throwable cause) {
+            context.close();
+        }
+    }
+
+    /** A server that sends back what it gets, at a port that the kernel chooses. */
+    ServerSocketChannel echo() {
+        return (ServerSocketChannel)
+                new ServerBootstrap()
+                        .group(servers)
+                        .channel(RdmaServerChannel.class)
+                        .childHandler(
+                                new ChannelInitializer<SocketChannel>() {
+                                    @Override
+                                    protected void initChannel(SocketChannel channel) {
+                                        channel.pipeline().addLast(new Echo());
+                                    }
+                                })
+                        .bind(address)
+                        .syncUninterruptibly()
+                        .channel();
     }
 
     /** For TLS: a certificate of the servers' address, which signs itself. */

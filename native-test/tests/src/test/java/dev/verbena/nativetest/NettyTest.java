@@ -10,8 +10,6 @@ import io.netty.bootstrap.ServerBootstrap;
 import io.netty.buffer.ByteBuf;
 import io.netty.channel.ChannelHandlerContext;
 import io.netty.channel.ChannelInboundHandlerAdapter;
-import io.netty.channel.ChannelInitializer;
-import io.netty.channel.socket.SocketChannel;
 import io.netty.testsuite.transport.TestsuitePermutation.BootstrapComboFactory;
 import io.netty.testsuite.transport.socket.SocketFileRegionTest;
 import io.netty.testsuite.transport.socket.SocketHalfClosedTest;
@@ -47,19 +45,6 @@ class NettyTest {
         }
     }
 
-    /** Sends back what it gets. */
-    private static final class Echo extends ChannelInboundHandlerAdapter {
-        @Override
-        public void channelRead(ChannelHandlerContext context, Object message) {
-            context.write(message);
-        }
-
-        @Override
-        public void channelReadComplete(ChannelHandlerContext context) {
-            context.flush();
-        }
-    }
-
     /** Compares what comes back with what was sent. */
     private static final class Compares extends ChannelInboundHandlerAdapter {
         private final ByteBuf sent;
@@ -92,20 +77,7 @@ class NettyTest {
 
     @Test
     void bytesComeBackWithoutACopyByTheSender() throws Exception {
-        var server =
-                new ServerBootstrap()
-                        .group(sides.servers)
-                        .channel(RdmaServerChannel.class)
-                        .childHandler(
-                                new ChannelInitializer<SocketChannel>() {
-                                    @Override
-                                    protected void initChannel(SocketChannel channel) {
-                                        channel.pipeline().addLast(new Echo());
-                                    }
-                                })
-                        .bind(sides.address)
-                        .sync()
-                        .channel();
+        var server = sides.echo();
         var client =
                 (RdmaChannel)
                         new Bootstrap()
