@@ -43,7 +43,7 @@ class NettyDeviceFaultsTest {
     @Test
     void aPeerThatIsKilledEndsItsChannels() throws Exception {
         Trust.Row row = Trust.row("fault: peer killed, Netty, devices");
-        try (NettySides sides = new NettySides(1, options(FaultsTest.SHORT), RdmaDevices.active());
+        try (NettySides sides = new NettySides(1, options(FaultsTest.LONG), RdmaDevices.active());
                 NettyLoad other =
                         new NettyLoad(sides.clients, sides.echo().localAddress()).start()) {
             other.goesOn();
