@@ -88,7 +88,7 @@ collect_trust_rows() {
         echo "$([ "$WHOLE" = yes ] && echo "The whole suite" || echo "The part of each CI run"), commit $commit$changed," \
             "$(date -u +%Y-%m-%d), $(uname -sr) $(uname -m), $(nproc) processors"
         echo
-        { echo "$TRUST_COLUMNS"; cat "$RESULTS"/trust/*.row 2>/dev/null | LC_ALL=C sort; } | aligned
+        { echo "$TRUST_COLUMNS"; { cat "$RESULTS"/trust/*.row 2>/dev/null || true; } | LC_ALL=C sort; } | aligned
     } >"$RESULTS/trust/results.txt"
 }
 
