@@ -62,7 +62,7 @@ class StandInTest {
 
     @Test
     void nothingIsReadOrWrittenWhereItShouldNotBe() throws Exception {
-        assumeTrue(Trust.size(0, 1) == 1, "in the whole suite only");
+        assumeTrue(Trust.WHOLE, Trust.ONLY_WHOLE);
         compile("-g", "-fno-omit-frame-pointer", "-fsanitize=address,undefined");
         Map<String, String> sanitizers =
                 Map.of(

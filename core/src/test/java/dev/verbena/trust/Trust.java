@@ -14,7 +14,11 @@ import java.util.Random;
  * so that programs without JUnit can use it.
  */
 public final class Trust {
-    private static final boolean WHOLE = Boolean.getBoolean("verbena.trust.whole");
+    /** Whether this is the whole suite, and not the part of each CI run. */
+    public static final boolean WHOLE = Boolean.getBoolean("verbena.trust.whole");
+
+    /** Why a check is left out that takes too long for each CI run. */
+    public static final String ONLY_WHOLE = "in the whole suite only";
 
     private Trust() {}
 

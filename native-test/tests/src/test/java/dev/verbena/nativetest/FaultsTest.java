@@ -62,8 +62,6 @@ class FaultsTest {
                     .withTimeout(Duration.ofSeconds(3))
                     .withKeepAlive(Duration.ofSeconds(1));
 
-    private static final boolean WHOLE = Trust.size(0, 1) == 1;
-    private static final String ONLY_WHOLE = "in the whole suite only";
     private static final int SOME = 20; // messages
 
     private static MessageChannel idle(
@@ -143,7 +141,7 @@ class FaultsTest {
         "reordering, delay 2ms reorder 95%, false"
     })
     void aBadCableDamagesNoMessage(String name, String netem, boolean part) throws Exception {
-        assumeThat(part || WHOLE).as(ONLY_WHOLE).isTrue();
+        assumeThat(part || Trust.WHOLE).as(Trust.ONLY_WHOLE).isTrue();
         try (OwnDevices _ = new OwnDevices();
                 ChildProgram program =
                         ChildProgram.start(
@@ -233,7 +231,7 @@ class FaultsTest {
     /** All of a process stops, as in a debugger or on a machine that is moved. */
     @Test
     void aJvmThatIsSuspendedGoesOn() throws Exception {
-        assumeThat(WHOLE).as(ONLY_WHOLE).isTrue();
+        assumeThat(Trust.WHOLE).as(Trust.ONLY_WHOLE).isTrue();
         try (Bystander other = new Bystander("JVM suspended");
                 MessageServer server =
                         other.sides.listen(LONG, 2, EchoProgram.ECHO, channel -> {});

@@ -97,7 +97,7 @@ public final class VertxNode {
         return future.await(TIMEOUT, TimeUnit.SECONDS);
     }
 
-    /** Serves HTTP: what is sent comes back, and who asks gets a file. */
+    /** Serves HTTP: sends bodies back, and a file for each GET. */
     static HttpServer serve(Vertx node, HttpServerOptions options, String host, int port)
             throws Exception {
         Path file = Files.write(Files.createTempFile("vertx", ".file"), LARGE.getBytes());

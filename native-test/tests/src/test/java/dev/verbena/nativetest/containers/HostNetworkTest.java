@@ -26,9 +26,6 @@ import java.util.List;
  * container that was not given what it needs.
  */
 class HostNetworkTest extends ServicesInContainers {
-    private static final boolean WHOLE = Trust.size(0, 1) == 1;
-    private static final String ONLY_WHOLE =
-            "in the whole suite only"; // each takes a minute or two
     private static final int FLIGHT_PORT = 7473;
     private static final int FLIGHT_BATCHES = 8; // of 1 MiB, in each direction
 
@@ -137,7 +134,7 @@ class HostNetworkTest extends ServicesInContainers {
     /** What one side has sent, the other has received: both report its length and checksum. */
     @Test
     void columnsOfArrowFlightBetweenTwoServices() throws Exception {
-        assumeThat(WHOLE).as(ONLY_WHOLE).isTrue();
+        assumeThat(Trust.WHOLE).as(Trust.ONLY_WHOLE).isTrue(); // takes a minute or two
         String[] service = {there().device(), address(there()), String.valueOf(FLIGHT_PORT)};
         try (JavaContainer server = new JavaContainer(there(), Columns.class, service);
                 JavaContainer client =
@@ -165,7 +162,7 @@ class HostNetworkTest extends ServicesInContainers {
     /** HTTP/2 and the event bus. */
     @Test
     void vertxBetweenTwoServices() throws Exception {
-        assumeThat(WHOLE).as(ONLY_WHOLE).isTrue();
+        assumeThat(Trust.WHOLE).as(Trust.ONLY_WHOLE).isTrue(); // takes a minute or two
         try (JavaContainer server = vertxNode("server", there(), here());
                 JavaContainer client = vertxNode("client", here(), there())) {
             server.start();
