@@ -11,29 +11,18 @@ import java.util.List;
  * send-with-invalidate has invalidated, and which ones end with their queue pair.
  */
 public final class WindowTable {
-    private final QueueLock lock = new QueueLock(null); // never closed
     private final IntMap<Window> bound = new IntMap<>(4);
     private final List<Window> all = new ArrayList<>();
 
-    public void add(Window window) {
-        lock.acquire();
-        try {
-            bound.ensureCapacity(all.size() + 1); // so that no bind needs memory
-            all.add(window);
-        } finally {
-            lock.release();
-        }
+    public synchronized void add(Window window) {
+        bound.ensureCapacity(all.size() + 1); // so that no bind needs memory
+        all.add(window);
     }
 
     /** Forgets a window that is being closed. */
-    public void remove(Window window) {
-        lock.acquire();
-        try {
-            unbind(window);
-            all.remove(window);
-        } finally {
-            lock.release();
-        }
+    public synchronized void remove(Window window) {
+        unbind(window);
+        all.remove(window);
     }
 
     /**
@@ -42,13 +31,8 @@ public final class WindowTable {
      *
      * @param window a free window without requests outstanding on another queue pair
      */
-    public void claim(Window window, Endpoint queue) {
-        lock.acquire();
-        try {
-            window.claim(queue);
-        } finally {
-            lock.release();
-        }
+    public synchronized void claim(Window window, Endpoint queue) {
+        window.claim(queue);
     }
 
     /**
@@ -57,55 +41,35 @@ public final class WindowTable {
      * @param window a new one, or a claimed one that is free
      * @return the native window it had, to be freed by the caller when no request names it, or 0
      */
-    public long renew(Window window, long address, int token) {
-        lock.acquire();
-        try {
-            long before = window.address();
-            window.renew(address, token);
-            return before;
-        } finally {
-            lock.release();
-        }
+    public synchronized long renew(Window window, long address, int token) {
+        long before = window.address();
+        window.renew(address, token);
+        return before;
     }
 
     /** A bind was accepted: the window has its next token, and it may be used at once. */
-    void bind(Window window, Endpoint queue) {
-        lock.acquire();
-        try {
-            window.bind(queue);
-            bound.put(window.token(), window);
-        } finally {
-            lock.release();
-        }
+    synchronized void bind(Window window, Endpoint queue) {
+        window.bind(queue);
+        bound.put(window.token(), window);
     }
 
     /** An invalidate was accepted: what follows it on its queue pair finds the window free. */
-    void invalidate(Window window) {
-        lock.acquire();
-        try {
-            unbind(window);
-            window.invalidate();
-        } finally {
-            lock.release();
-        }
+    synchronized void invalidate(Window window) {
+        unbind(window);
+        window.invalidate();
     }
 
     /**
      * The provider refused a bind or an invalidate after all: nothing has changed for the device.
      */
-    void takeBack(Window window, OperationType type) {
-        lock.acquire();
-        try {
-            boolean bind = type == OperationType.BIND;
-            if (bind) {
-                unbind(window);
-            }
-            window.takeBack(bind);
-            if (!bind) {
-                bound.put(window.token(), window);
-            }
-        } finally {
-            lock.release();
+    synchronized void takeBack(Window window, OperationType type) {
+        boolean bind = type == OperationType.BIND;
+        if (bind) {
+            unbind(window);
+        }
+        window.takeBack(bind);
+        if (!bind) {
+            bound.put(window.token(), window);
         }
     }
 
@@ -115,32 +79,22 @@ public final class WindowTable {
      * @param failed whether it failed: nobody knows then what the device has, and the next bind
      *     makes the window anew
      */
-    void retire(Window window, boolean failed) {
-        lock.acquire();
-        try {
-            if (failed) {
-                unbind(window);
-                window.spoil();
-            }
-            window.retire();
-        } finally {
-            lock.release();
+    synchronized void retire(Window window, boolean failed) {
+        if (failed) {
+            unbind(window);
+            window.spoil();
         }
+        window.retire();
     }
 
     /**
      * A receive says that the peer has invalidated a remote key. It may be any: NDK lets a peer
      * invalidate what it likes, a window of this domain or a token that nobody knows.
      */
-    void invalidated(int token) {
-        lock.acquire();
-        try {
-            Window window = bound.get(token);
-            if (window != null) {
-                unbind(window);
-            }
-        } finally {
-            lock.release();
+    synchronized void invalidated(int token) {
+        Window window = bound.get(token);
+        if (window != null) {
+            unbind(window);
         }
     }
 
@@ -158,23 +112,18 @@ public final class WindowTable {
      *     those before them}, before the queue pair
      */
     @SuppressWarnings("ReferenceEquality") // the queue pair that is meant, or another
-    public List<Lost> lost(Endpoint queue) {
-        lock.acquire();
-        try {
-            List<Lost> lost = new ArrayList<>(0); // most queue pairs have bound none
-            for (Window window : all) {
-                if (window.queue() == queue && window.address() != 0) {
-                    lost.add(new Lost(window, window.address()));
-                }
+    public synchronized List<Lost> lost(Endpoint queue) {
+        List<Lost> lost = new ArrayList<>(0); // most queue pairs have bound none
+        for (Window window : all) {
+            if (window.queue() == queue && window.address() != 0) {
+                lost.add(new Lost(window, window.address()));
             }
-            for (Lost one : lost) {
-                unbind(one.window());
-                one.window().lose();
-            }
-            return lost;
-        } finally {
-            lock.release();
         }
+        for (Lost one : lost) {
+            unbind(one.window());
+            one.window().lose();
+        }
+        return lost;
     }
 
     private void unbind(Window window) {
