@@ -4,6 +4,7 @@ import com.google.errorprone.annotations.CheckReturnValue;
 
 import dev.verbena.internal.runtime.Teardown;
 import dev.verbena.internal.runtime.Threads;
+import dev.verbena.internal.util.Log;
 import dev.verbena.internal.util.Text;
 
 import org.jspecify.annotations.Nullable;
@@ -49,7 +50,6 @@ import java.util.concurrent.atomic.LongAdder;
  * memory is freed when the last buffer is given back ({@link #awaitClosed}).
  */
 public final class BufferPool extends NativeObject {
-    private static final System.Logger LOGGER = System.getLogger("dev.verbena");
     private static final long STRIDE = 64; // a cache line: buffers do not share one
     private static final int NONE = FreeIndexes.NONE;
     private static final int SHOWN = 3;
@@ -470,11 +470,9 @@ public final class BufferPool extends NativeObject {
         serve();
         List<Throwable> places = outstanding();
         for (Throwable place : places) {
-            LOGGER.log(
-                    System.Logger.Level.WARNING,
-                    () ->
-                            "%s was closed with %s not given back; its memory is freed when all are"
-                                    .formatted(describe(), Text.count(places.size(), "buffer")),
+            Log.warn(
+                    "%s was closed with %s not given back; its memory is freed when all are"
+                            .formatted(describe(), Text.count(places.size(), "buffer")),
                     place);
         }
     }

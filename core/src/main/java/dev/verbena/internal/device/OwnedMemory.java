@@ -5,6 +5,7 @@ import dev.verbena.MemoryOptions;
 import dev.verbena.Status;
 import dev.verbena.VerbenaException;
 import dev.verbena.internal.runtime.Threads;
+import dev.verbena.internal.util.Log;
 import dev.verbena.internal.verbs.Errno;
 import dev.verbena.internal.verbs.Pages;
 
@@ -19,7 +20,6 @@ import java.util.concurrent.TimeUnit;
  * {@link #free} gives the pages back.
  */
 public final class OwnedMemory {
-    private static final System.Logger LOGGER = System.getLogger("dev.verbena");
     private static final long LONGEST_PAUSE = 1000; // milliseconds
     private static final long ADDRESSES = 1L << 57; // more than user space has
 
@@ -66,9 +66,7 @@ public final class OwnedMemory {
             if (pages == HugePages.REQUIRED) {
                 throw new VerbenaException(Status.INSUFFICIENT_RESOURCES, problem);
             }
-            LOGGER.log(
-                    System.Logger.Level.INFO,
-                    () -> problem + " Transparent huge pages are used instead.");
+            Log.info(problem + " Transparent huge pages are used instead.");
         }
         long mapped = roundUp(bytes, Pages.SIZE);
         boolean transparent = pages != HugePages.DEFAULT;

@@ -17,6 +17,10 @@ public final class Log {
         log(System.Logger.Level.WARNING, message, cause);
     }
 
+    public static void info(String message) {
+        log(System.Logger.Level.INFO, message, null);
+    }
+
     public static void error(String message, Throwable cause) {
         log(System.Logger.Level.ERROR, message, cause);
     }
