@@ -20,7 +20,6 @@ import java.util.concurrent.atomic.AtomicBoolean;
  */
 final class ConnectionHandle extends QueuePairHandle {
     private static final int MOST_READS = 255; // the connection manager's messages have a byte
-    private static final int MOST_RETRIES = 6; // 7, which others say, never ends on rxe
     private static final int NOT_ASKED_FOR = -1;
 
     private final QueuePair.Handle queuePair;
@@ -68,7 +67,7 @@ final class ConnectionHandle extends QueuePairHandle {
                         queuePair.invalidatable(),
                         Math.min(queuePair.inboundReads(), MOST_READS),
                         Math.min(queuePair.outboundReads(), MOST_READS),
-                        options.values.path.retries(MOST_RETRIES),
+                        options.values.path.retries(StateChange.MOST_RETRIES),
                         options.values.path.trafficClass(NOT_ASKED_FOR)));
         this.queuePair = queuePair;
         this.options = options;
@@ -125,7 +124,7 @@ final class ConnectionHandle extends QueuePairHandle {
                 reads = Math.min(change.get(Attribute.OUTBOUND_READS), traits().outboundReads());
                 change.set(Attribute.OUTBOUND_READS, reads);
                 int retries = change.get(Attribute.RETRIES);
-                change.set(Attribute.RETRIES, Math.min(retries, MOST_RETRIES));
+                change.set(Attribute.RETRIES, Math.min(retries, StateChange.MOST_RETRIES));
             }
         }
         // On the accepting side nothing else would do: there the connection manager takes all that

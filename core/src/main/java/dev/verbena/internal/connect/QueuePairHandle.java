@@ -20,12 +20,6 @@ public abstract class QueuePairHandle {
     /** How calls of the queue pair begin in messages. */
     static final String CALL = "ibv_modify_qp";
 
-    // How often a peer sends again to a queue pair without a receive. Six times 655 ms for a queue
-    // of its own: NDK expects an error. 7 is for ever: a shared queue that is empty for a moment
-    // must not break connections.
-    private static final int RNR_RETRIES = 6;
-    private static final int ENDLESS_RNR_RETRIES = 7;
-
     /**
      * The properties that do not change while a connection uses the queue pair.
      *
@@ -130,7 +124,8 @@ public abstract class QueuePairHandle {
                 inboundReads,
                 outboundReads,
                 traits.retries(),
-                traits.sharedReceives() ? ENDLESS_RNR_RETRIES : RNR_RETRIES,
+                // A shared queue that is empty for a moment must not break connections.
+                StateChange.rnrRetries(traits.sharedReceives()),
                 data.bytes(traits));
     }
 

@@ -67,12 +67,15 @@ public final class StateChange implements AutoCloseable {
         }
     }
 
+    /**
+     * Not 7: rxe's completer never counts those down (rxe_comp.c; seen on 6.1: a request to a peer
+     * in the error state was still outstanding after 30 s).
+     */
+    public static final int MOST_RETRIES = 6;
+
     // Of a connection by address. Local ACK timeout 4.096 us * 2^14 = 67 ms, with 6 retries: a
-    // request to a peer that vanished ends in IO_TIMEOUT after about half a second. Not 7 retries:
-    // rxe's completer never counts those down (rxe_comp.c; seen on 6.1: a request to a peer in the
-    // error state was still outstanding after 30 s).
+    // request to a peer that vanished ends in IO_TIMEOUT after about half a second.
     private static final int ACK_TIMEOUT = 14;
-    private static final int RETRIES = 6;
     // RNR retries while the peer has no receive posted: 6, at intervals of 655 ms (encoded as 0),
     // so about 4 s until IO_TIMEOUT, which is longer than a garbage collection pause of the peer. 7
     // would retry without limit; NDK expects the request to end.
@@ -164,9 +167,14 @@ public final class StateChange implements AutoCloseable {
         change.mask(Verbs.IBV_QP_STATE | Verbs.IBV_QP_SQ_PSN);
         change.set(Attribute.OUTBOUND_READS, outboundReads);
         change.set(Attribute.ACK_TIMEOUT, ACK_TIMEOUT);
-        change.set(Attribute.RETRIES, RETRIES);
-        change.set(Attribute.RNR_RETRIES, infiniteRnrRetry ? RNR_RETRIES_INFINITE : RNR_RETRIES);
+        change.set(Attribute.RETRIES, MOST_RETRIES);
+        change.set(Attribute.RNR_RETRIES, rnrRetries(infiniteRnrRetry));
         return change;
+    }
+
+    /** How often a request is sent again while the peer has no receive posted. */
+    public static int rnrRetries(boolean infinite) {
+        return infinite ? RNR_RETRIES_INFINITE : RNR_RETRIES;
     }
 
     /** The address of the {@code ibv_qp_attr}. */
