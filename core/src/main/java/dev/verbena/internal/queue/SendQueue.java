@@ -294,7 +294,7 @@ public final class SendQueue extends QueueLock {
             unsignaled = unsignaledAfter;
             return PostResult.ACCEPTED;
         }
-        PostResult refusal = postChain(chain, first, true);
+        PostResult refusal = postChain(chain, first, ChainRefusal.LAST_ASKS);
         if (refusal == PostResult.ACCEPTED) {
             unsignaled = unsignaledAfter;
         }
@@ -337,7 +337,7 @@ public final class SendQueue extends QueueLock {
     void postDeferredHere() {
         if (deferring) {
             SendChain chain = deferred();
-            postChain(chain, chain.prepare(0), false);
+            postChain(chain, chain.prepare(0), ChainRefusal.NONE_ASKS);
         }
     }
 
@@ -346,7 +346,7 @@ public final class SendQueue extends QueueLock {
         try {
             postDeferredHere();
             if (!single.isEmpty()) {
-                postChain(single, single.prepare(0), false);
+                postChain(single, single.prepare(0), ChainRefusal.NONE_ASKS);
             }
         } finally {
             single.clear(); // other queue pairs may use it, too
@@ -367,19 +367,11 @@ public final class SendQueue extends QueueLock {
     /**
      * Posts a chain.
      *
-     * @param lastIsAsking whether the last request's caller still waits for the answer, so that it
-     *     may be refused without a completion
+     * @param asking which callers still wait for the answer, so that their requests may be refused
+     *     without a completion, as {@link ChainRefusal} names them
      */
-    private PostResult postChain(SendChain chain, long first, boolean lastIsAsking) {
-        int answer = verbs.postSend(queuePair, first, chain.badRequest());
-        PostResult result =
-                chain.accepted(answer)
-                        ? PostResult.ACCEPTED
-                        : ChainRefusal.settle(
-                                this,
-                                chain,
-                                answer,
-                                lastIsAsking ? ChainRefusal.LAST_ASKS : ChainRefusal.NONE_ASKS);
+    private PostResult postChain(SendChain chain, long first, int asking) {
+        PostResult result = handOver(chain, first, asking);
         chain.clear();
         deferring = false;
         return result;
@@ -389,19 +381,22 @@ public final class SendQueue extends QueueLock {
      * Posts a batch, whose requests are in the ledger.
      *
      * @param unsignaledAfter how many silent requests in a row there are behind it
-     * @return {@link PostResult#ACCEPTED}, or a positive errno: then none of them was posted, and
-     *     none is in the ledger any more
+     * @return {@link PostResult#ACCEPTED}, or a refusal: then none of them was posted, and none is
+     *     in the ledger any more
      */
     PostResult postBatch(SendChain batch, int unsignaledAfter) {
-        int answer = verbs.postSend(queuePair, batch.prepare(0), batch.badRequest());
-        PostResult refusal =
-                batch.accepted(answer)
-                        ? PostResult.ACCEPTED
-                        : ChainRefusal.settle(this, batch, answer, ChainRefusal.ALL_ASK);
+        PostResult refusal = handOver(batch, batch.prepare(0), ChainRefusal.ALL_ASK);
         if (refusal == PostResult.ACCEPTED) {
             unsignaled = unsignaledAfter;
         }
         return refusal;
+    }
+
+    private PostResult handOver(SendChain chain, long first, int asking) {
+        int answer = verbs.postSend(queuePair, first, chain.badRequest());
+        return chain.accepted(answer)
+                ? PostResult.ACCEPTED
+                : ChainRefusal.settle(this, chain, answer, asking);
     }
 
     /** The downcall: 0, or a positive errno, and {@link SendChain#refusedAt} says where. */
