@@ -69,18 +69,7 @@ public final class PeerMemory {
             long offset,
             @Nullable SendCallback callback,
             @Nullable Object attachment) {
-        return channel.outbox
-                .submit(
-                        RequestKind.WRITE,
-                        NOTHING,
-                        0,
-                        0,
-                        local,
-                        remote,
-                        offset,
-                        callback,
-                        attachment)
-                .status();
+        return access(RequestKind.WRITE, local, remote, offset, callback, attachment);
     }
 
     /**
@@ -118,18 +107,7 @@ public final class PeerMemory {
             BufferList local,
             @Nullable SendCallback callback,
             @Nullable Object attachment) {
-        return channel.outbox
-                .submit(
-                        RequestKind.READ,
-                        NOTHING,
-                        0,
-                        0,
-                        local,
-                        remote,
-                        offset,
-                        callback,
-                        attachment)
-                .status();
+        return access(RequestKind.READ, local, remote, offset, callback, attachment);
     }
 
     /**
@@ -143,6 +121,18 @@ public final class PeerMemory {
     @CheckReturnValue
     public CompletableFuture<Void> readAsync(RemoteMemory remote, BufferList local) {
         return roomWait.async(RequestKind.READ, NOTHING, local, remote);
+    }
+
+    private Status access(
+            RequestKind kind,
+            BufferList local,
+            RemoteMemory remote,
+            long offset,
+            @Nullable SendCallback callback,
+            @Nullable Object attachment) {
+        return channel.outbox
+                .submit(kind, NOTHING, 0, 0, local, remote, offset, callback, attachment)
+                .status();
     }
 
     /**

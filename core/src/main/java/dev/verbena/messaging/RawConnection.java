@@ -285,13 +285,9 @@ public final class RawConnection extends PolledConnection<RawCallback> {
             @Nullable RawCallback callback,
             @Nullable Object attachment) {
         try (var _ = lock.hold()) {
-            return isFull(flags)
-                    ? PostResult.FULL
-                    : began(
-                            pair.send(requests.next(), buffers, flags),
-                            flags,
-                            callback,
-                            attachment);
+            PostResult result =
+                    isFull(flags) ? PostResult.FULL : pair.send(requests.next(), buffers, flags);
+            return began(result, flags, callback, attachment);
         }
     }
 
@@ -312,13 +308,11 @@ public final class RawConnection extends PolledConnection<RawCallback> {
             @Nullable RawCallback callback,
             @Nullable Object attachment) {
         try (var _ = lock.hold()) {
-            return isFull(flags)
-                    ? PostResult.FULL
-                    : began(
-                            pair.sendAndInvalidate(requests.next(), buffers, remoteToken, flags),
-                            flags,
-                            callback,
-                            attachment);
+            PostResult result =
+                    isFull(flags)
+                            ? PostResult.FULL
+                            : pair.sendAndInvalidate(requests.next(), buffers, remoteToken, flags);
+            return began(result, flags, callback, attachment);
         }
     }
 
@@ -341,13 +335,12 @@ public final class RawConnection extends PolledConnection<RawCallback> {
             @Nullable RawCallback callback,
             @Nullable Object attachment) {
         try (var _ = lock.hold()) {
-            return isFull(flags)
-                    ? PostResult.FULL
-                    : began(
-                            pair.write(requests.next(), buffers, remoteAddress, remoteToken, flags),
-                            flags,
-                            callback,
-                            attachment);
+            PostResult result =
+                    isFull(flags)
+                            ? PostResult.FULL
+                            : pair.write(
+                                    requests.next(), buffers, remoteAddress, remoteToken, flags);
+            return began(result, flags, callback, attachment);
         }
     }
 
@@ -370,13 +363,12 @@ public final class RawConnection extends PolledConnection<RawCallback> {
             @Nullable RawCallback callback,
             @Nullable Object attachment) {
         try (var _ = lock.hold()) {
-            return isFull(flags)
-                    ? PostResult.FULL
-                    : began(
-                            pair.read(requests.next(), buffers, remoteAddress, remoteToken, flags),
-                            flags,
-                            callback,
-                            attachment);
+            PostResult result =
+                    isFull(flags)
+                            ? PostResult.FULL
+                            : pair.read(
+                                    requests.next(), buffers, remoteAddress, remoteToken, flags);
+            return began(result, flags, callback, attachment);
         }
     }
 
@@ -401,10 +393,10 @@ public final class RawConnection extends PolledConnection<RawCallback> {
             @Nullable RawCallback callback,
             @Nullable Object attachment) {
         try (var _ = lock.hold()) {
-            if (isFull(flags)) {
-                return PostResult.FULL;
-            }
-            PostResult result = pair.bind(requests.next(), window, region, offset, length, flags);
+            PostResult result =
+                    isFull(flags)
+                            ? PostResult.FULL
+                            : pair.bind(requests.next(), window, region, offset, length, flags);
             // A refused bind, which may only lack memory for a new window, does not end the
             // connection.
             return result.isAccepted() ? began(result, flags, callback, attachment) : result;
@@ -426,13 +418,11 @@ public final class RawConnection extends PolledConnection<RawCallback> {
             @Nullable RawCallback callback,
             @Nullable Object attachment) {
         try (var _ = lock.hold()) {
-            return isFull(flags)
-                    ? PostResult.FULL
-                    : began(
-                            pair.invalidate(requests.next(), window, flags),
-                            flags,
-                            callback,
-                            attachment);
+            PostResult result =
+                    isFull(flags)
+                            ? PostResult.FULL
+                            : pair.invalidate(requests.next(), window, flags);
+            return began(result, flags, callback, attachment);
         }
     }
 
