@@ -96,11 +96,7 @@ public final class CompletionChannel extends NativeObject {
                         "%s has queues confined to %s, and %s waits for it"
                                 .formatted(this, of, Thread.currentThread()));
             }
-            AwaitEvent event = FlightRecording.on() ? AwaitEvent.start() : null;
-            CompletionQueue.Events fired = awaitEvents(TimeUnit.NANOSECONDS.convert(timeout));
-            if (event != null) {
-                event.end(adapter.name(), fired != null);
-            }
+            CompletionQueue.Events fired = await(channel, this, adapter, timeout);
             if (fired != null) {
                 return fired.queue();
             }
@@ -108,7 +104,10 @@ public final class CompletionChannel extends NativeObject {
                 throw new ClosedException(this);
             }
             if (channel.failure() != 0) {
-                throw waitFailed("ibv_get_cq_event", channel.failure());
+                throw new VerbenaException(
+                        "ibv_get_cq_event",
+                        channel.failure(),
+                        "That was while waiting for %s".formatted(this));
             }
             return null;
         } finally {
@@ -116,16 +115,26 @@ public final class CompletionChannel extends NativeObject {
         }
     }
 
-    private CompletionQueue.@Nullable Events awaitEvents(long nanoseconds) {
+    /** Waits for a queue of a channel, for the object that the program waits for. */
+    static CompletionQueue.@Nullable Events await(
+            EventChannel<CompletionQueue.Events> channel,
+            NativeObject awaited,
+            Adapter adapter,
+            Duration timeout) {
+        AwaitEvent event = FlightRecording.on() ? AwaitEvent.start() : null;
+        CompletionQueue.Events fired;
         try {
-            return channel.await(nanoseconds);
+            fired = channel.await(TimeUnit.NANOSECONDS.convert(timeout)); // 292 years at most
         } catch (VerbenaException e) {
-            throw waitFailed(e.verb(), e.errno());
+            throw new VerbenaException(
+                    e.verb(),
+                    e.errno(),
+                    "That was while waiting for %s; it may be waited for again".formatted(awaited));
         }
-    }
-
-    private VerbenaException waitFailed(String verb, int errno) {
-        return new VerbenaException(verb, errno, "That was while waiting for %s".formatted(this));
+        if (event != null) {
+            event.end(adapter.name(), fired != null);
+        }
+        return fired;
     }
 
     /**

@@ -2,8 +2,6 @@ package dev.verbena;
 
 import com.google.errorprone.annotations.CheckReturnValue;
 
-import dev.verbena.internal.events.FlightRecording;
-import dev.verbena.internal.events.FlightRecording.AwaitEvent;
 import dev.verbena.internal.queue.CallbackThread;
 import dev.verbena.internal.queue.CompletionEvents;
 import dev.verbena.internal.queue.CompletionPoller;
@@ -127,7 +125,6 @@ public final class CompletionQueue extends NativeObject {
                                 adapter.name(),
                                 channel,
                                 this::callBack,
-                                () -> awaitEvents(Long.MAX_VALUE),
                                 this::release);
             }
         } catch (Throwable t) {
@@ -246,18 +243,6 @@ public final class CompletionQueue extends NativeObject {
         }
     }
 
-    /** Waits until this queue has fired; null when the time is over, or it is closed. */
-    @Nullable Events awaitEvents(long nanoseconds) {
-        try {
-            return channel.await(nanoseconds);
-        } catch (VerbenaException e) {
-            throw new VerbenaException(
-                    e.verb(),
-                    e.errno(),
-                    "That was while waiting for %s; it may be waited for again".formatted(this));
-        }
-    }
-
     private void checkMayWait() {
         if (!ownsChannel) {
             throw new IllegalStateException(
@@ -328,11 +313,7 @@ public final class CompletionQueue extends NativeObject {
             if (!events.isAwaited()) {
                 throw new IllegalStateException("Arm the completion queue before waiting for it");
             }
-            AwaitEvent event = FlightRecording.on() ? AwaitEvent.start() : null;
-            boolean fired = awaitEvents(TimeUnit.NANOSECONDS.convert(timeout)) != null; // 292 years
-            if (event != null) {
-                event.end(adapter.name(), fired);
-            }
+            boolean fired = CompletionChannel.await(channel, this, adapter, timeout) != null;
             if (!fired && channel.closed()) {
                 throw new ClosedException(this);
             }
