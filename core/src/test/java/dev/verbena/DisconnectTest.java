@@ -404,6 +404,40 @@ class DisconnectTest extends ConnectorRig {
         assertThat(callbacks).isEmpty();
     }
 
+    @ParameterizedTest
+    @ValueSource(strings = {"here", "by the peer", "by a close", "by a request", "by the device"})
+    void aCallbackOfTheEndHoldsNoLockOfTheConnection(String how) throws Exception {
+        Connector[] both = connected();
+        CompletableFuture<String> seen = new CompletableFuture<>();
+        both[0].onDisconnect(
+                status ->
+                        CompletableFuture.supplyAsync(both[0]::disconnectReason)
+                                .orTimeout(10, TimeUnit.SECONDS)
+                                .whenComplete(
+                                        (reason, thrown) -> {
+                                            if (thrown == null) {
+                                                seen.complete(reason);
+                                            } else {
+                                                seen.completeExceptionally(thrown);
+                                            }
+                                        })
+                                .join());
+        switch (how) {
+            case "here" -> get(both[0].disconnectAsync(DEFAULTS));
+            case "by the peer" -> get(both[1].disconnectAsync(DEFAULTS));
+            case "by a close" -> both[0].close();
+            case "by a request" -> {
+                device.failAt = device.sends.size();
+                device.failStatus = 12; // IBV_WC_RETRY_EXC_ERR
+                near.send(1, new BufferList(1)).orThrow();
+                Completions completions = new Completions(1);
+                Until.holds(() -> queue.poll(completions) == 1);
+            }
+            default -> network.emit("ESTABLISHED", ConnectionEvent.Kind.DEVICE_REMOVED, 0);
+        }
+        assertThat(seen.get(20, TimeUnit.SECONDS)).isNotNull();
+    }
+
     private static String next(BlockingQueue<String> callbacks) throws InterruptedException {
         String next = callbacks.poll(20, TimeUnit.SECONDS);
         assertThat(next).as("a callback within 20 s").isNotNull();

@@ -46,6 +46,8 @@ final class ConnectionActions {
     private final ConnectionEvents events;
     private final String device;
     private final Consumer<ConnectionStateMachine> onAnswer;
+    // Completed under the lock, unlike the futures of steps. What depends on it counts and records,
+    // and leaves the program's callbacks to other threads.
     private final CompletableFuture<CloseReason> end = new CompletableFuture<>();
     private final CompletableFuture<CloseReason> closeReason; // when the end was counted
 
@@ -215,8 +217,8 @@ final class ConnectionActions {
             case JOIN_DISCONNECT -> outcome.result = outstandingStep().future();
             case FLUSH_AND_RELEASE -> flushAndRelease(outcome);
             case REPORT_PEER_DISCONNECT -> reportPeerDisconnect(((Event) input).event());
-            case REPORT_FAILED_REQUEST -> reportFailedRequest(outcome);
-            case REPORT_LOST_EVENTS -> reportLostEvents(reason(input, from), outcome);
+            case REPORT_FAILED_REQUEST -> reportFailedRequest();
+            case REPORT_LOST_EVENTS -> reportLostEvents(reason(input, from));
             case FAIL_WITH_DEVICE -> fail(reason(input, from), false, outcome);
             case END_WITH_DEVICE -> endWithDevice(reason(input, from), outcome);
             case CLOSE_AND_DISCONNECT -> closeAlive((Close) input, true, outcome);
@@ -427,17 +429,16 @@ final class ConnectionActions {
         end.complete(CloseReason.PEER);
     }
 
-    private void reportFailedRequest(Outcome outcome) {
+    private void reportFailedRequest() {
         boolean flushed = !queuePair().usable(); // requests failed because of that
         queuePair().refusePosts();
         identifier().disconnect(); // the peer may still be there
-        CloseReason how = flushed ? CloseReason.LOCAL : CloseReason.REQUEST_FAILED;
-        outcome.later(() -> end.complete(how));
+        end.complete(flushed ? CloseReason.LOCAL : CloseReason.REQUEST_FAILED);
     }
 
-    private void reportLostEvents(VerbenaException why, Outcome outcome) {
+    private void reportLostEvents(VerbenaException why) {
         storedReason = why;
-        outcome.later(() -> end.complete(CloseReason.EVENT_THREAD_ENDED));
+        end.complete(CloseReason.EVENT_THREAD_ENDED);
     }
 
     private void endWithDevice(VerbenaException why, Outcome outcome) {

@@ -36,8 +36,8 @@ import java.util.function.Supplier;
 public final class ConnectionStateMachine implements ConnectionEvents.Handler {
     /**
      * What a trigger leaves behind: effects that run without the connection's lock, because they
-     * may run code of others (futures, callbacks, the release of a queue pair), and what a caller
-     * gets.
+     * may run code of others (futures of steps, callbacks, the release of a queue pair), and what a
+     * caller gets.
      */
     static final class Outcome {
         private final List<Runnable> effects = new ArrayList<>();
