@@ -313,8 +313,11 @@ public final class MessageChannel extends PolledConnection<SendCallback> {
     }
 
     /**
-     * Sends a message, and waits for room if there is none. Returns when the message was handed to
-     * the device, not when the peer has it. Not from a handler or callback.
+     * Sends a message, and waits for room if there is none. Not from a handler or callback.
+     *
+     * <p>Returns when the message is copied and accepted, not when the peer has it. One up to the
+     * {@linkplain MessagingOptions#withEagerLimit eager limit} was handed to the device; a longer
+     * one was announced to the peer, and is written when the peer offers memory for it.
      *
      * @param data the message, in heap or native memory, which is copied
      * @param timeout how long to wait at most

@@ -5,8 +5,8 @@ import com.google.errorprone.annotations.CheckReturnValue;
 /**
  * The counters of a channel since it was created: a snapshot from {@link MessageChannel#counters}.
  *
- * @param sent how many messages were accepted and handed to the device; messages that still wait
- *     for room are not included
+ * @param sent how many messages were handed to the device or, above the eager limit, announced to
+ *     the peer; messages that still wait for room are not included
  * @param bytesSent how many bytes these messages have, without this layer's headers
  * @param received how many messages arrived
  * @param bytesReceived how many bytes these messages have, without this layer's headers

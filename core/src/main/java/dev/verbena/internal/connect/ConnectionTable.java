@@ -28,6 +28,16 @@ import java.util.Set;
  * </pre>
  *
  * and both end with DRAINING, DISCONNECTING, ENDED, or with PEER_LEFT, ENDED.
+ *
+ * <p>When the queue pair is flushed, which cancels what is outstanding:
+ *
+ * <ul>
+ *   <li>when this side disconnects, as soon as its requests have completed or half of the timeout
+ *       is over; and when it closes;
+ *   <li>when an attempt fails that has changed the queue pair, and when the device is removed;
+ *   <li>not when the peer leaves: posts are refused, and receives stay posted until this side
+ *       disconnects or closes. After a failed request the queue pair has flushed itself.
+ * </ul>
  */
 final class ConnectionTable {
     /**

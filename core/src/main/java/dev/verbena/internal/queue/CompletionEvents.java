@@ -16,10 +16,13 @@ import java.util.concurrent.TimeUnit;
  * What one completion queue is armed for, and whether it has fired: NDK's arm over {@code
  * ibv_req_notify_cq}. Its {@link EventChannel} does the waiting.
  *
- * <p>Verbs raises no event for completions that were there before the arm, and none on the channel
- * for a broken queue. It does not combine two arms either. So this class keeps what is armed, polls
- * before and after it requests an event, and drops events that were raised for internal signals
- * only.
+ * <p><b>The arm race.</b> {@code ibv_req_notify_cq} has the device raise an event for completions
+ * that come after it. One that comes between the consumer's last empty poll and that call would
+ * wake nobody. So {@link #request} polls after the call, and the queue fires if there is something;
+ * the poller keeps it for the consumer.
+ *
+ * <p>Verbs raises no event on the channel for a broken queue, and does not combine two arms either.
+ * So this class keeps what is armed, and drops events that were raised for internal signals only.
  *
  * <p>Its lock is held briefly, never during a wait, and never while a callback runs.
  */
@@ -147,7 +150,7 @@ public class CompletionEvents implements EventChannel.Member, CompletionPoller.L
             return;
         }
         unread++;
-        fireIfWaiting(); // what came before the request raises no event
+        fireIfWaiting(); // the arm race
     }
 
     /**
