@@ -58,10 +58,7 @@ public final class ConnectionOptions {
      * @return a changed copy of these options
      */
     public ConnectionOptions withDeadline(Duration within) {
-        if (!within.isPositive()) {
-            throw new IllegalArgumentException(
-                    "The deadline must be longer than zero, not " + Text.time(within));
-        }
+        Arguments.checkPositive(within, "The deadline");
         return with(changed -> changed.deadline = within);
     }
 

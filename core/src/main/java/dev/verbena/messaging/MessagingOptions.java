@@ -181,7 +181,7 @@ public final class MessagingOptions {
      * @return a changed copy of these options
      */
     public MessagingOptions withTimeout(Duration within) {
-        positive(within, "The timeout of messages");
+        Arguments.checkPositive(within, "The timeout of messages");
         return with(changed -> changed.timeout = within);
     }
 
@@ -197,7 +197,7 @@ public final class MessagingOptions {
      * @return a changed copy of these options
      */
     public MessagingOptions withKeepAlive(Duration every) {
-        positive(every, "The interval of keep-alives");
+        Arguments.checkPositive(every, "The interval of keep-alives");
         return with(changed -> changed.keepAlive = every);
     }
 
@@ -361,13 +361,6 @@ public final class MessagingOptions {
     private static void check(int value, int most, String sentence) {
         if (value < 1 || value > most) {
             throw new IllegalArgumentException(sentence.formatted(1, most, value));
-        }
-    }
-
-    private static void positive(Duration duration, String subject) {
-        if (!duration.isPositive()) {
-            throw new IllegalArgumentException(
-                    "%s must be longer than zero, not %s".formatted(subject, Text.time(duration)));
         }
     }
 

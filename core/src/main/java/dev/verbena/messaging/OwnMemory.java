@@ -8,6 +8,7 @@ import dev.verbena.PooledBuffer;
 import dev.verbena.QueuePair;
 import dev.verbena.Status;
 import dev.verbena.VerbenaException;
+import dev.verbena.internal.util.Arguments;
 import dev.verbena.internal.util.Text;
 
 import org.jspecify.annotations.Nullable;
@@ -255,11 +256,7 @@ public final class OwnMemory {
                     "The rights of an exposure are ALLOW_REMOTE_READ, ALLOW_REMOTE_WRITE or both, not "
                             + rights);
         }
-        if (!within.isPositive()) {
-            throw new IllegalArgumentException(
-                    "The deadline of an exposure must be longer than zero, not "
-                            + Text.time(within));
-        }
+        Arguments.checkPositive(within, "The deadline of an exposure");
         if (exposures.most() == 0) {
             throw new IllegalStateException(
                     channel

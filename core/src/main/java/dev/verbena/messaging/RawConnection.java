@@ -68,9 +68,10 @@ public final class RawConnection extends PolledConnection<RawCallback> {
             RawHandler handler) {
         Arguments.notNull(poller, "poller");
         Arguments.notNull(limits, "limits");
-        if (timeout != null) {
-            checkPositive(
-                    "The timeout of requests must be longer than zero, or null for none", timeout);
+        if (timeout != null && !timeout.isPositive()) {
+            throw new IllegalArgumentException(
+                    "The timeout of requests must be longer than zero, or null for none, not "
+                            + Text.time(timeout));
         }
         if (shared == null) {
             RawReceives.checkSize(limits.receiveDepth(), receiveBytes);
@@ -234,16 +235,10 @@ public final class RawConnection extends PolledConnection<RawCallback> {
      *     earlier call
      */
     public void expectMessageWithin(Duration timeout) {
-        checkPositive("The deadline of a message must be longer than zero", timeout);
+        Arguments.checkPositive(timeout, "The deadline of a message");
         try (var _ = lock.hold()) {
             messageTicks = PollerClock.ticks(timeout);
             expectsMessage = true;
-        }
-    }
-
-    private static void checkPositive(String rule, Duration timeout) {
-        if (!timeout.isPositive()) {
-            throw new IllegalArgumentException(rule + ", not " + Text.time(timeout));
         }
     }
 

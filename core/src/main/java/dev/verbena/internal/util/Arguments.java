@@ -2,6 +2,8 @@ package dev.verbena.internal.util;
 
 import org.jspecify.annotations.Nullable;
 
+import java.time.Duration;
+
 /** Arguments of a program's calls. */
 public final class Arguments {
     private Arguments() {}
@@ -12,5 +14,13 @@ public final class Arguments {
             throw new NullPointerException(name + " must not be null");
         }
         return argument;
+    }
+
+    /** Throws an IllegalArgumentException that names the duration if it is not longer than zero. */
+    public static void checkPositive(Duration duration, String subject) {
+        if (!duration.isPositive()) {
+            throw new IllegalArgumentException(
+                    "%s must be longer than zero, not %s".formatted(subject, Text.time(duration)));
+        }
     }
 }
