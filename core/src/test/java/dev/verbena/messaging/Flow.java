@@ -175,7 +175,8 @@ final class Flow {
         at = at == -1 ? mismatch(data, beginning.length, key, number) : at;
         return at == -1
                 ? null
-                : "came with a wrong byte at %d of %d".formatted(at, data.byteSize());
+                : "came with a wrong byte at %d of %d: %x"
+                        .formatted(at, data.byteSize(), data.get(JAVA_BYTE, at));
     }
 
     private synchronized int length(int number) {

@@ -19,7 +19,16 @@ class LedgerTest {
     @Test
     void everyMessageIsAccountedFor() throws Exception {
         MessageLedger ledger =
-                new MessageLedger("fake device", 20_000, 10_000_000, 4000, 4 << 20, OnFabric::of);
+                MessageLedger.ofChannels(
+                        "fake device", 20_000, 10_000_000, 4000, 4 << 20, OnFabric::of);
+        assertThat(ledger.run()).isEmpty();
+    }
+
+    @Test
+    void everyMessageOfRawConnectionsIsAccountedFor() throws Exception {
+        MessageLedger ledger =
+                MessageLedger.ofRawConnections(
+                        "fake device", 20_000, 10_000_000, 4000, OnFabric::of);
         assertThat(ledger.run()).isEmpty();
     }
 

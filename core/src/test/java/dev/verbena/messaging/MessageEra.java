@@ -6,73 +6,51 @@ import dev.verbena.Status;
 
 import org.jspecify.annotations.Nullable;
 
-import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
-import java.lang.reflect.Field;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.Queue;
 import java.util.Random;
-import java.util.concurrent.CompletionException;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.LinkedBlockingQueue;
-import java.util.concurrent.Semaphore;
-import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicLong;
-import java.util.concurrent.locks.LockSupport;
-import java.util.function.BooleanSupplier;
 
 /**
  * Some clients and a server with random options, from their start to their end. They send messages
  * of random lengths, most of them near a limit, in each way there is, and expose memory to each
  * other, while channels are closed and fail at either end, and clients connect again.
  */
-final class MessageEra {
-    private static final Duration LONG = Duration.ofSeconds(60);
-    private static final long LIMIT = TimeUnit.SECONDS.toNanos(60); // what takes longer never ends
+final class MessageEra extends Era {
+    static final Duration LONG = Duration.ofSeconds(60);
     private static final long BYTES = 32 << 20; // of all messages, if they are not longer
     private static final int LEAST_MAXIMUM = 64;
     private static final int GREETING_BYTES = 8;
     private static final int DISTURBED_EVERY = 300; // messages
 
-    private final MessageLedger.Place place;
-    private final long seed;
     private final int budget; // messages
     private final boolean huge; // messages, but few
     private final int longest;
-    private final Random random;
     private final MessagingOptions ofServer;
     private final MessagingOptions ofClients;
     private final boolean receives; // clients have no handler, but threads
     private final boolean exposes;
     private final int clients;
-    private final Queue<String> wrong = new ConcurrentLinkedQueue<>();
     private final List<Life> lives = new CopyOnWriteArrayList<>();
-    private final Map<MessageChannel, Side> sides = new ConcurrentHashMap<>();
-    private final LinkedBlockingQueue<Runnable> kept = new LinkedBlockingQueue<>(); // messages
-    private final AtomicInteger faults = new AtomicInteger();
+    private final Map<MessageChannel, MessageSide> sides = new ConcurrentHashMap<>();
+    final LinkedBlockingQueue<Runnable> kept = new LinkedBlockingQueue<>(); // messages
     private final AtomicLong bytesLeft;
     private final AtomicInteger operations = new AtomicInteger(); // of the server on exposed memory
     private final AtomicInteger threads = new AtomicInteger(); // that receive
     private final Queue<Exposed> exposed = new ConcurrentLinkedQueue<>();
-    private volatile boolean disturbed; // by the place, since which anybody may lose something
-    private Poller near;
-    private Poller far;
-    private Slots here;
-    private Slots there;
-    private int arrived;
-    private int leaks;
 
     MessageEra(MessageLedger.Place place, long seed, int mostMessages, int longest) {
-        this.place = place;
-        this.seed = seed;
-        this.random = new Random(seed);
+        super(place, seed);
         this.clients = 1 + random.nextInt(3);
         huge = random.nextInt(4) == 0;
         this.longest = huge ? longest : Math.min(longest, 1 << 10 + random.nextInt(11));
@@ -91,49 +69,17 @@ final class MessageEra {
         this.receives = random.nextInt(4) == 0;
     }
 
-    void complain(String what) {
-        wrong.add(what);
+    @Override
+    long memory() {
+        return 2L * longest + (64 << 20);
     }
 
-    // ---- its figures
-
-    List<String> wrong() {
-        return List.copyOf(wrong);
-    }
-
-    int sent() {
-        return lives.stream().mapToInt(life -> life.up.sent() + life.down.sent()).sum();
-    }
-
-    long bytes() {
-        return lives.stream().mapToLong(life -> life.up.bytes() + life.down.bytes()).sum();
-    }
-
-    int arrived() {
-        return arrived;
-    }
-
-    int channels() {
-        return lives.size();
-    }
-
+    @Override
     int exposures() {
         return exposed.size();
     }
 
-    int faults() {
-        return faults.get();
-    }
-
-    int leaks() {
-        return leaks;
-    }
-
     // ---- random choices
-
-    private int pick(int... of) {
-        return of[random.nextInt(of.length)];
-    }
 
     private MessagingOptions options() {
         int eager = pick(1, 12, 40, 100, 500, 1000, 4064, 60_000);
@@ -154,7 +100,7 @@ final class MessageEra {
     }
 
     /** Mostly next to a limit of either side. */
-    private int length(MessageChannel channel, Random by) {
+    int length(MessageChannel channel, Random by) {
         int most = channel.maxMessage();
         int limit =
                 switch (by.nextInt(8)) {
@@ -177,25 +123,17 @@ final class MessageEra {
     // ---- channels
 
     /** One channel, from its connection to its end. */
-    private final class Life {
+    final class Life {
         final Flow up;
         final Flow down;
-        final Side client;
+        final MessageSide client;
         final byte[] greeting;
-        volatile @Nullable Side server;
+        volatile @Nullable MessageSide server;
 
         Life(int number, MessageChannel channel) {
-            up =
-                    new Flow(
-                            "client's channel " + number,
-                            2 * seed + 31L * number,
-                            MessageEra.this::complain);
-            down =
-                    new Flow(
-                            "server's channel " + number,
-                            ~(2 * seed + 31L * number),
-                            MessageEra.this::complain);
-            client = new Side(this, channel, up, down, here);
+            up = flow("client's channel " + number, 2 * seed + 31L * number);
+            down = flow("server's channel " + number, ~(2 * seed + 31L * number));
+            client = new MessageSide(MessageEra.this, this, channel, up, down, here);
             greeting = new byte[GREETING_BYTES];
             MemorySegment.ofArray(greeting).set(ValueLayout.JAVA_INT_UNALIGNED, 0, number);
         }
@@ -209,260 +147,6 @@ final class MessageEra {
         boolean isReported() {
             return up.unreported() == 0 && down.unreported() == 0;
         }
-    }
-
-    /** One end of a channel. */
-    private final class Side {
-        final Life life;
-        final MessageChannel channel;
-        private final Flow out;
-        private final Flow in;
-        private final Slots slots;
-        private final Random random; // of what it sends
-        private final Random ofArrivals;
-        private final Semaphore room = new Semaphore(0);
-        volatile boolean ended; // by this side
-
-        Side(Life life, MessageChannel channel, Flow out, Flow in, Slots slots) {
-            this.life = life;
-            this.channel = channel;
-            this.out = out;
-            this.in = in;
-            this.slots = slots;
-            this.random = new Random(seed ^ out.name.hashCode());
-            this.ofArrivals = new Random(random.nextLong());
-            channel.onRoom(room::release);
-        }
-
-        /** Who ends it himself, or for a reason of his own, may not get what had come. */
-        boolean mayLose() {
-            MessagingException reason = channel.closeReason();
-            return ended
-                    || disturbed
-                    || (reason != null
-                            && reason.status() != Status.CONNECTION_INVALID
-                            && reason.status() != Status.CONNECTION_ABORTED);
-        }
-
-        /** Ends this channel. Without a connection manager, the caller then ends the other one. */
-        void end() {
-            faults.incrementAndGet();
-            ended = true;
-            switch (random.nextInt(4)) {
-                case 0 -> channel.fail(Status.INTERNAL_ERROR, "of a test", null);
-                case 1 -> channel.close();
-                default -> {
-                    var _ = channel.closeAsync();
-                }
-            }
-            Side other = this == life.client ? life.server : life.client;
-            if (place.address == null && other != null) {
-                other.ended = true;
-                var _ =
-                        channel.closed()
-                                .thenRun(
-                                        () ->
-                                                other.channel.fail(
-                                                        Status.INTERNAL_ERROR, "of a test", null));
-            }
-        }
-
-        // ---- what it sends
-
-        void send(boolean mayBlock, int length, byte @Nullable [] beginning)
-                throws InterruptedException {
-            switch (random.nextInt(mayBlock ? 8 : 6)) {
-                case 0 -> trySend(length, beginning, true);
-                case 1 -> trySend(length, beginning, false);
-                case 2 -> sendAsync(length, beginning);
-                case 3, 4 -> trySendList(length, beginning);
-                case 5 -> sendListAsync(length, beginning);
-                case 6 -> send(length, beginning, Duration.ofNanos(random.nextInt(300_000)));
-                default -> send(length, beginning, LONG);
-            }
-        }
-
-        private Source source(int length) {
-            return length <= 1 << 20 && random.nextInt(8) != 0
-                    ? new Source(null, MemorySegment.ofArray(new byte[length]))
-                    : Source.ofArena(length);
-        }
-
-        private boolean result(int number, Status status) {
-            if (status.isSuccess()) {
-                return true;
-            }
-            out.refused(number);
-            if (status != Status.NO_MORE_ENTRIES && status != Status.CONNECTION_INVALID) {
-                complain("message %d of %s was refused: %s".formatted(number, out.name, status));
-            }
-            return false;
-        }
-
-        private void trySend(int length, byte @Nullable [] beginning, boolean reports) {
-            try (Source from = source(length)) {
-                int number = out.open(length, reports, beginning);
-                out.fill(from.memory, number);
-                Status status =
-                        reports
-                                ? channel.trySend(
-                                        from.memory,
-                                        0,
-                                        length,
-                                        (of, attachment, end) ->
-                                                out.ended((Integer) attachment, end),
-                                        number)
-                                : channel.trySend(from.memory);
-                result(number, status);
-                from.memory.fill((byte) 0xDB);
-            }
-        }
-
-        private void send(int length, byte @Nullable [] beginning, Duration within)
-                throws InterruptedException {
-            try (Source from = source(length)) {
-                int number = out.open(length, false, beginning);
-                out.fill(from.memory, number);
-                try {
-                    channel.send(from.memory, within);
-                } catch (MessagingException e) {
-                    out.refused(number);
-                    if (within == LONG && e.status() == Status.IO_TIMEOUT && channel.isOpen()) {
-                        complain(
-                                "message %d of %s found no room: %s"
-                                        .formatted(number, out.name, e));
-                    }
-                }
-                from.memory.fill((byte) 0xDB);
-            }
-        }
-
-        private void sendAsync(int length, byte @Nullable [] beginning) {
-            Source from = source(length);
-            int number = out.open(length, true, beginning);
-            out.fill(from.memory, number);
-            var _ =
-                    channel.sendAsync(from.memory)
-                            .whenComplete(
-                                    (nothing, thrown) -> {
-                                        done(number, thrown);
-                                        from.memory.fill((byte) 0xDB);
-                                        from.close();
-                                    });
-        }
-
-        private void done(int number, @Nullable Throwable thrown) {
-            Status status = statusOf(thrown);
-            if (status == Status.NO_MORE_ENTRIES) {
-                out.refused(number);
-            } else {
-                out.ended(number, status);
-            }
-        }
-
-        private void trySendList(int length, byte @Nullable [] beginning) {
-            Slots.Slot slot = slots.take(length, random);
-            if (slot == null) {
-                return;
-            }
-            int number = out.open(length, true, beginning);
-            out.fill(slot.memory, number);
-            Status status =
-                    channel.trySend(
-                            slot.list(1 + random.nextInt(channel.maxBuffers()), random),
-                            (of, attachment, end) -> {
-                                slot.giveBack();
-                                out.ended((Integer) attachment, end);
-                            },
-                            number);
-            if (!result(number, status)) {
-                slot.giveBack();
-            }
-        }
-
-        private void sendListAsync(int length, byte @Nullable [] beginning) {
-            Slots.Slot slot = slots.take(length, random);
-            if (slot == null) {
-                return;
-            }
-            int number = out.open(length, true, beginning);
-            out.fill(slot.memory, number);
-            var _ =
-                    channel.sendAsync(slot.list(1 + random.nextInt(channel.maxBuffers()), random))
-                            .whenComplete(
-                                    (nothing, thrown) -> {
-                                        slot.giveBack();
-                                        done(number, thrown);
-                                    });
-        }
-
-        /** Fills the peer's receives, until a message is refused, and waits until there is room. */
-        void fill() throws InterruptedException {
-            room.drainPermits();
-            Status status = Status.SUCCESS;
-            for (int i = 0; status.isSuccess() && i < 200; i++) {
-                byte[] bytes = new byte[length(channel, random)];
-                int number = out.open(bytes.length, false, null);
-                out.fill(MemorySegment.ofArray(bytes), number);
-                status = channel.trySend(MemorySegment.ofArray(bytes));
-                result(number, status);
-            }
-            long start = System.nanoTime();
-            while (status == Status.NO_MORE_ENTRIES
-                    && channel.isOpen()
-                    && !room.tryAcquire(100, TimeUnit.MILLISECONDS)) {
-                if (System.nanoTime() - start > LIMIT) {
-                    complain(
-                            "%s: no room was reported; %s".formatted(out.name, channel.counters()));
-                    return;
-                }
-            }
-        }
-
-        // ---- what arrives
-
-        /** Checks a message; some are kept, and released later by another thread. */
-        int arrived(Message message) {
-            int number = in.arrived(message.data());
-            if (number >= 0) {
-                switch (ofArrivals.nextInt(16)) {
-                    case 0, 1 -> keep(number, message.retain());
-                    case 2 -> keep(number, message.detach());
-                    default -> {}
-                }
-            }
-            return number;
-        }
-
-        private void keep(int number, Message message) {
-            kept.add(
-                    () -> {
-                        in.check(number, message.data());
-                        message.release();
-                    });
-        }
-    }
-
-    /** Memory that is not registered. */
-    private record Source(@Nullable Arena arena, MemorySegment memory) implements AutoCloseable {
-        static Source ofArena(int length) {
-            Arena arena = Arena.ofShared();
-            return new Source(arena, arena.allocate(length, 1));
-        }
-
-        @Override
-        public void close() {
-            if (arena != null) {
-                arena.close();
-            }
-        }
-    }
-
-    private static Status statusOf(@Nullable Throwable thrown) {
-        Throwable cause = thrown instanceof CompletionException e ? e.getCause() : thrown;
-        return cause == null
-                ? Status.SUCCESS
-                : cause instanceof MessagingException e ? e.status() : Status.INTERNAL_ERROR;
     }
 
     // ---- memory that clients expose
@@ -527,7 +211,7 @@ final class MessageEra {
     }
 
     /** Exposes memory, and sends the peer its key. */
-    private void expose(Side side, Random by) throws InterruptedException {
+    private void expose(MessageSide side, Random by) throws InterruptedException {
         int bytes = by.nextInt(4) == 0 ? 1 + by.nextInt(1 << 16) : 1 + by.nextInt(500);
         int answer = 1 + by.nextInt(Math.min(100, side.channel.outbox.eagerLimit));
         Slots.Slot slot = here.take(bytes, by);
@@ -579,7 +263,7 @@ final class MessageEra {
     private final Map<Long, Exposed> byKey = new ConcurrentHashMap<>();
 
     /** The server has got a key. */
-    private void use(Side server, MemorySegment data) {
+    private void use(MessageSide server, MemorySegment data) {
         Exposed one = byKey.get(data.get(ValueLayout.JAVA_LONG_UNALIGNED, 0));
         RemoteMemory memory = RemoteMemory.readFrom(data, GREETING_BYTES);
         if (memory.bytes() != one.slot.memory.byteSize()) {
@@ -647,11 +331,11 @@ final class MessageEra {
     // ---- handlers
 
     private void received(MessageChannel channel, Message message) {
-        Side side = sides.get(channel);
+        MessageSide side = sides.get(channel);
         if (side == null) {
             int number = message.data().get(ValueLayout.JAVA_INT_UNALIGNED, 0);
             Life life = lives.get(number);
-            side = new Side(life, channel, life.down, life.up, there);
+            side = new MessageSide(MessageEra.this, life, channel, life.down, life.up, there);
             life.server = side;
             sides.put(channel, side);
         }
@@ -692,7 +376,7 @@ final class MessageEra {
         return life;
     }
 
-    private void receive(Side side) {
+    private void receive(MessageSide side) {
         try {
             while (true) {
                 Message message = side.channel.receive(LONG);
@@ -712,50 +396,22 @@ final class MessageEra {
 
     // ---- its course
 
-    void run() throws Exception {
-        try (place) {
-            near = Poller.start(place.here, IdleStrategy.events());
-            far = Poller.start(place.there, IdleStrategy.events());
-            Thread janitor = Thread.ofPlatform().daemon().start(this::releaseKept);
-            here = new Slots(near.domain(), 2L * longest + (64 << 20));
-            there = new Slots(far.domain(), 2L * longest + (64 << 20));
-            if (place.address == null) {
-                runPairs();
-            } else {
-                runServer();
-            }
-            await("operations on exposed memory", () -> operations.get() == 0);
-            await("messages", () -> lives.stream().allMatch(Life::isReported));
-            await("exposures", () -> exposed.stream().allMatch(one -> one.ends.get() > 0));
-            await("threads that receive", () -> threads.get() == 0);
-            kept.add(janitor::interrupt);
-            janitor.join();
-            lives.forEach(Life::settle);
-            exposed.forEach(Exposed::settle);
-            leaks = here.taken() + there.taken() + takenOf(near) + takenOf(far);
-            if (leaks > 0) {
-                complain(
-                        "%d and %d slots, %d and %d bytes or frames of pollers are left"
-                                .formatted(
-                                        here.taken(), there.taken(), takenOf(near), takenOf(far)));
-            }
-            here.close();
-            there.close();
-            near.close();
-            far.close();
+    @Override
+    void course() throws Exception {
+        Thread janitor = Thread.ofPlatform().daemon().start(this::releaseKept);
+        if (place.address == null) {
+            runPairs();
+        } else {
+            runServer();
         }
-        leaks += place.leaks(this::complain);
-    }
-
-    private void await(String what, BooleanSupplier fact) {
-        long start = System.nanoTime();
-        while (!fact.getAsBoolean()) {
-            if (System.nanoTime() - start > LIMIT) {
-                complain("these never end: " + what);
-                return;
-            }
-            LockSupport.parkNanos(200_000);
-        }
+        await("operations on exposed memory", () -> operations.get() == 0);
+        await("messages", () -> lives.stream().allMatch(Life::isReported));
+        await("exposures", () -> exposed.stream().allMatch(one -> one.ends.get() > 0));
+        await("threads that receive", () -> threads.get() == 0);
+        kept.add(janitor::interrupt);
+        janitor.join();
+        lives.forEach(Life::settle);
+        exposed.forEach(Exposed::settle);
     }
 
     private void releaseKept() {
@@ -768,28 +424,6 @@ final class MessageEra {
         } catch (Throwable thrown) {
             complain("the release of messages ended with " + thrown);
         }
-    }
-
-    /** What a poller's channels have not given back, though all have ended: bytes and frames. */
-    private static int takenOf(Poller poller) throws ReflectiveOperationException {
-        int taken = 0;
-        LargeMemory large = poller.memory().large();
-        synchronized (large) {
-            taken += Math.toIntExact((long) get(large, "taken"));
-        }
-        for (Object one : (List<?>) get(poller.memory(), "frames")) {
-            synchronized (one) {
-                int buffers = (int) get(one, "slab") * ((List<?>) get(one, "regions")).size();
-                taken += buffers - (int) get(one, "freeCount");
-            }
-        }
-        return taken;
-    }
-
-    private static Object get(Object of, String name) throws ReflectiveOperationException {
-        Field field = of.getClass().getDeclaredField(name);
-        field.setAccessible(true);
-        return field.get(of);
     }
 
     private void runServer() throws Exception {
@@ -865,14 +499,14 @@ final class MessageEra {
     private final class Pairs {
         private @Nullable Life current;
 
-        Side next() {
+        MessageSide next() {
             if (current == null || !current.client.channel.isOpen()) {
                 MessageChannel a =
                         new MessageChannel(
                                 near, ofClients, receives ? null : MessageEra.this::answered);
                 MessageChannel b = new MessageChannel(far, ofServer, MessageEra.this::received);
                 Life life = opened(a);
-                life.server = new Side(life, b, life.down, life.up, there);
+                life.server = new MessageSide(MessageEra.this, life, b, life.down, life.up, there);
                 sides.put(b, life.server);
                 ChannelsByHand.connect(a, b);
                 current = life;
@@ -883,13 +517,13 @@ final class MessageEra {
 
     @FunctionalInterface
     private interface Line {
-        Side next() throws InterruptedException;
+        MessageSide next() throws InterruptedException;
     }
 
     private void client(Line line, Random by) {
         try {
-            for (int i = 0; i < budget / clients && wrong.isEmpty(); i++) {
-                Side side = line.next();
+            for (int i = 0; i < budget / clients && wrong().isEmpty(); i++) {
+                MessageSide side = line.next();
                 if (side.out.sent() == 0) {
                     side.send(GREETING_BYTES, side.life.greeting, LONG);
                 }
@@ -912,8 +546,8 @@ final class MessageEra {
         }
     }
 
-    private void disturb(Side side, Random by) throws InterruptedException {
-        Side server = side.life.server;
+    private void disturb(MessageSide side, Random by) throws InterruptedException {
+        MessageSide server = side.life.server;
         switch (by.nextInt(4)) {
             case 0, 1 -> side.end();
             case 2 -> {

@@ -13,8 +13,9 @@ import java.util.function.Consumer;
 import java.util.function.LongFunction;
 
 /**
- * Accounts for a number of messages: {@linkplain MessageEra eras}, one after the other, until they
- * have sent that many. Needs no JUnit, as it also runs in processes of its own.
+ * Accounts for a number of messages, of channels or of raw connections: {@linkplain Era eras}, one
+ * after the other, until they have sent that many. Needs no JUnit, as it also runs in processes of
+ * its own.
  *
  * <p>-Dverbena.ledger.messages=1000000 -Dverbena.trust.seed=… for another number and choice,
  * -Dverbena.ledger.bytes=1073741824 for the longest message. Each era has a seed of its own, which
@@ -58,6 +59,12 @@ public final class MessageLedger {
         }
     }
 
+    @FunctionalInterface
+    private interface Eras {
+        Era make(Place place, long seed, int mostMessages, int longest);
+    }
+
+    private final Eras kind;
     private final String where;
     private final LongFunction<Place> places;
     private final int mostMessages; // of an era
@@ -65,26 +72,46 @@ public final class MessageLedger {
     private final long messages;
     private final List<String> wrong = new ArrayList<>();
 
-    /**
-     * The place of each era is made from its seed.
-     *
-     * @param part how many messages it sends in each CI run
-     * @param whole how many in the whole suite
-     * @param mostMessages of an era
-     * @param longest the longest message in each CI run
-     */
-    public MessageLedger(
+    private MessageLedger(
+            Eras kind,
             String where,
             int part,
             int whole,
             int mostMessages,
             int longest,
             LongFunction<Place> places) {
+        this.kind = kind;
         this.where = where;
         this.messages = Integer.getInteger("verbena.ledger.messages", Trust.size(part, whole));
         this.longest = Integer.getInteger("verbena.ledger.bytes", Trust.size(longest, 64 << 20));
         this.mostMessages = mostMessages;
         this.places = places;
+    }
+
+    /**
+     * Messages of channels. The place of each era is made from its seed.
+     *
+     * @param part how many messages it sends in each CI run
+     * @param whole how many in the whole suite
+     * @param mostMessages of an era
+     * @param longest the longest message in each CI run
+     */
+    public static MessageLedger ofChannels(
+            String where,
+            int part,
+            int whole,
+            int mostMessages,
+            int longest,
+            LongFunction<Place> places) {
+        return new MessageLedger(
+                MessageEra::new, where, part, whole, mostMessages, longest, places);
+    }
+
+    /** Messages of raw connections: as {@link #ofChannels}. */
+    public static MessageLedger ofRawConnections(
+            String where, int part, int whole, int mostMessages, LongFunction<Place> places) {
+        return new MessageLedger(
+                RawEra::new, "raw, " + where, part, whole, mostMessages, 1 << 16, places);
     }
 
     /** Runs it. Returns what went wrong: nothing, unless there is a bug. */
@@ -104,7 +131,7 @@ public final class MessageLedger {
         int eras = 0;
         for (; sent < messages && wrong.isEmpty(); eras++) {
             long own = seed + eras;
-            MessageEra era = new MessageEra(places.apply(own), own, mostMessages, longest);
+            Era era = kind.make(places.apply(own), own, mostMessages, longest);
             try {
                 era.run();
             } catch (Exception | Error thrown) {

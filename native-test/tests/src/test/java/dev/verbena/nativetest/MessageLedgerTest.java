@@ -20,7 +20,16 @@ class MessageLedgerTest {
     @Test
     void everyMessageIsAccountedFor() throws Exception {
         MessageLedger ledger =
-                new MessageLedger("devices", 4000, 200_000, 2000, 1 << 20, seed -> new OnDevices());
+                MessageLedger.ofChannels(
+                        "devices", 4000, 200_000, 2000, 1 << 20, seed -> new OnDevices());
+        assertThat(ledger.run()).isEmpty();
+    }
+
+    @Test
+    void everyMessageOfRawConnectionsIsAccountedFor() throws Exception {
+        MessageLedger ledger =
+                MessageLedger.ofRawConnections(
+                        "devices", 2000, 200_000, 2000, seed -> new OnDevices());
         assertThat(ledger.run()).isEmpty();
     }
 
