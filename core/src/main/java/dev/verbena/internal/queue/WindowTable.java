@@ -11,18 +11,25 @@ import java.util.List;
  * send-with-invalidate has invalidated, and which ones end with their queue pair.
  */
 public final class WindowTable {
+    // Not this object, which others hold while they allocate and free native windows: polls would
+    // wait for that.
+    private final Object lock = new Object();
     private final IntMap<Window> bound = new IntMap<>(4);
     private final List<Window> all = new ArrayList<>();
 
-    public synchronized void add(Window window) {
-        bound.ensureCapacity(all.size() + 1); // so that no bind needs memory
-        all.add(window);
+    public void add(Window window) {
+        synchronized (lock) {
+            bound.ensureCapacity(all.size() + 1); // so that no bind needs memory
+            all.add(window);
+        }
     }
 
     /** Forgets a window that is being closed. */
-    public synchronized void remove(Window window) {
-        unbind(window);
-        all.remove(window);
+    public void remove(Window window) {
+        synchronized (lock) {
+            unbind(window);
+            all.remove(window);
+        }
     }
 
     /**
@@ -31,8 +38,10 @@ public final class WindowTable {
      *
      * @param window a free window without requests outstanding on another queue pair
      */
-    public synchronized void claim(Window window, Endpoint queue) {
-        window.claim(queue);
+    public void claim(Window window, Endpoint queue) {
+        synchronized (lock) {
+            window.claim(queue);
+        }
     }
 
     /**
@@ -41,35 +50,43 @@ public final class WindowTable {
      * @param window a new one, or a claimed one that is free
      * @return the native window it had, to be freed by the caller when no request names it, or 0
      */
-    public synchronized long renew(Window window, long address, int token) {
-        long before = window.address();
-        window.renew(address, token);
-        return before;
+    public long renew(Window window, long address, int token) {
+        synchronized (lock) {
+            long before = window.address();
+            window.renew(address, token);
+            return before;
+        }
     }
 
     /** A bind was accepted: the window has its next token, and it may be used at once. */
-    synchronized void bind(Window window, Endpoint queue) {
-        window.bind(queue);
-        bound.put(window.token(), window);
+    void bind(Window window, Endpoint queue) {
+        synchronized (lock) {
+            window.bind(queue);
+            bound.put(window.token(), window);
+        }
     }
 
     /** An invalidate was accepted: what follows it on its queue pair finds the window free. */
-    synchronized void invalidate(Window window) {
-        unbind(window);
-        window.invalidate();
+    void invalidate(Window window) {
+        synchronized (lock) {
+            unbind(window);
+            window.invalidate();
+        }
     }
 
     /**
      * The provider refused a bind or an invalidate after all: nothing has changed for the device.
      */
-    synchronized void takeBack(Window window, OperationType type) {
-        boolean bind = type == OperationType.BIND;
-        if (bind) {
-            unbind(window);
-        }
-        window.takeBack(bind);
-        if (!bind) {
-            bound.put(window.token(), window);
+    void takeBack(Window window, OperationType type) {
+        synchronized (lock) {
+            boolean bind = type == OperationType.BIND;
+            if (bind) {
+                unbind(window);
+            }
+            window.takeBack(bind);
+            if (!bind) {
+                bound.put(window.token(), window);
+            }
         }
     }
 
@@ -79,22 +96,26 @@ public final class WindowTable {
      * @param failed whether it failed: nobody knows then what the device has, and the next bind
      *     makes the window anew
      */
-    synchronized void retire(Window window, boolean failed) {
-        if (failed) {
-            unbind(window);
-            window.spoil();
+    void retire(Window window, boolean failed) {
+        synchronized (lock) {
+            if (failed) {
+                unbind(window);
+                window.spoil();
+            }
+            window.retire();
         }
-        window.retire();
     }
 
     /**
      * A receive says that the peer has invalidated a remote key. It may be any: NDK lets a peer
      * invalidate what it likes, a window of this domain or a token that nobody knows.
      */
-    synchronized void invalidated(int token) {
-        Window window = bound.get(token);
-        if (window != null) {
-            unbind(window);
+    void invalidated(int token) {
+        synchronized (lock) {
+            Window window = bound.get(token);
+            if (window != null) {
+                unbind(window);
+            }
         }
     }
 
@@ -112,18 +133,20 @@ public final class WindowTable {
      *     those before them}, before the queue pair
      */
     @SuppressWarnings("ReferenceEquality") // the queue pair that is meant, or another
-    public synchronized List<Lost> lost(Endpoint queue) {
-        List<Lost> lost = new ArrayList<>(0); // most queue pairs have bound none
-        for (Window window : all) {
-            if (window.queue() == queue && window.address() != 0) {
-                lost.add(new Lost(window, window.address()));
+    public List<Lost> lost(Endpoint queue) {
+        synchronized (lock) {
+            List<Lost> lost = new ArrayList<>(0); // most queue pairs have bound none
+            for (Window window : all) {
+                if (window.queue() == queue && window.address() != 0) {
+                    lost.add(new Lost(window, window.address()));
+                }
             }
+            for (Lost one : lost) {
+                unbind(one.window());
+                one.window().lose();
+            }
+            return lost;
         }
-        for (Lost one : lost) {
-            unbind(one.window());
-            one.window().lose();
-        }
-        return lost;
     }
 
     private void unbind(Window window) {
