@@ -128,21 +128,11 @@ public final class ReceiveQueue extends QueueLock {
         StackReserve.check();
         if (isForeign()) {
             flushed = true;
-            poller.ownerTasks().add(() -> runUnlessClosed(modifyToError));
+            // Before the queue pair is destroyed, this is closed: then the task does nothing.
+            poller.ownerTasks().add(() -> run(modifyToError));
         } else if (acquire()) {
             flushed = true;
             release();
-        }
-    }
-
-    /** The queue pair may be destroyed by the time that its owner polls; this is closed before. */
-    private void runUnlessClosed(Runnable modifyToError) {
-        if (acquire()) {
-            try {
-                modifyToError.run();
-            } finally {
-                release();
-            }
         }
     }
 
