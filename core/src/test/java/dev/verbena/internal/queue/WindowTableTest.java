@@ -9,6 +9,8 @@ import org.junit.jupiter.api.Test;
 import java.lang.management.ManagementFactory;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
 
 /** What is known of windows: their tokens, how many requests name them, and whose they are. */
 class WindowTableTest {
@@ -52,6 +54,23 @@ class WindowTableTest {
         assertThat(table.renew(window, 0x2000, 7)).isEqualTo(0x1000);
         assertThat(window.address()).isEqualTo(0x2000);
         assertThat(window.token()).isEqualTo(7);
+    }
+
+    /** Native windows are allocated and freed by a thread that holds the table. */
+    @Test
+    void whoeverHoldsTheTableHoldsUpNoCompletion() throws Exception {
+        Window window = window(FIRST_TOKEN);
+        table.bind(window, queue);
+        synchronized (table) {
+            CompletableFuture.runAsync(
+                            () -> {
+                                table.invalidated(window.token());
+                                table.retire(window, false);
+                            })
+                    .get(10, TimeUnit.SECONDS);
+        }
+        assertThat(window.bound()).isFalse();
+        assertThat(window.idle()).isTrue();
     }
 
     /** The low 8 bits go round; what is taken back is the token before, round the end as well. */
