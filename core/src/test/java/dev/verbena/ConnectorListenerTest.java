@@ -31,6 +31,12 @@ class ConnectorListenerTest extends ConnectorRig {
     }
 
     @Test
+    void anotherProgramListens() {
+        network.errors.put("listen", Errno.EADDRINUSE);
+        assertThat(failure(this::listener).status()).isEqualTo(Status.SHARING_VIOLATION);
+    }
+
+    @Test
     void noPortIsLeftOrSomebodyHasItOnAllAddresses() {
         network.errors.put("bind", Errno.EADDRNOTAVAIL);
         assertThat(failure(this::listener).status()).isEqualTo(Status.TOO_MANY_ADDRESSES);

@@ -30,6 +30,8 @@ import io.netty.channel.socket.ChannelInputShutdownReadComplete;
 import io.netty.channel.socket.ServerSocketChannel;
 import io.netty.channel.socket.SocketChannel;
 import io.netty.channel.socket.SocketChannelConfig;
+import io.netty.util.IllegalReferenceCountException;
+import io.netty.util.ReferenceCounted;
 import io.netty.util.concurrent.PromiseNotifier;
 import io.netty.util.concurrent.ScheduledFuture;
 import io.netty.util.internal.StringUtil;
@@ -43,6 +45,7 @@ import java.nio.channels.AlreadyConnectedException;
 import java.nio.channels.ClosedChannelException;
 import java.nio.channels.ConnectionPendingException;
 import java.nio.channels.NotYetConnectedException;
+import java.nio.channels.UnresolvedAddressException;
 import java.nio.channels.UnsupportedAddressTypeException;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -297,6 +300,9 @@ public final class RdmaChannel extends AbstractChannel implements SocketChannel 
 
     static InetSocketAddress inet(SocketAddress address) {
         if (address instanceof InetSocketAddress inet) {
+            if (inet.isUnresolved()) {
+                throw new UnresolvedAddressException();
+            }
             return inet;
         }
         throw new UnsupportedAddressTypeException();
@@ -475,6 +481,9 @@ public final class RdmaChannel extends AbstractChannel implements SocketChannel 
     protected Object filterOutboundMessage(Object message) throws ClosedChannelException {
         if (closing != null || shutting != null) {
             throw new ClosedChannelException();
+        }
+        if (message instanceof ReferenceCounted counted && counted.refCnt() == 0) {
+            throw new IllegalReferenceCountException(0); // its memory may be another buffer's
         }
         if (message instanceof FileRegion file && file.transferred() > 0) {
             throw new IllegalArgumentException(

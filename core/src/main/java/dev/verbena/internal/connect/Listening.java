@@ -8,7 +8,6 @@ import dev.verbena.internal.runtime.Timers;
 import dev.verbena.internal.util.Text;
 import dev.verbena.internal.verbs.ConnectionControl;
 import dev.verbena.internal.verbs.ConnectionEvent;
-import dev.verbena.internal.verbs.Errno;
 import dev.verbena.internal.verbs.IdentifierInfo;
 
 import org.jspecify.annotations.Nullable;
@@ -146,8 +145,11 @@ public final class Listening implements ConnectionEvents.Handler {
             throw FailureMessages.again(broken);
         }
         if (!listening && identifier != null) {
-            Errno.check(
+            FailureMessages.checkAddress(
                     control.listen(identifier.id(), limits.backlog()),
+                    control,
+                    address,
+                    Status.SHARING_VIOLATION,
                     "rdma_listen(%s)".formatted(address),
                     "Somebody listens there (rdma resource show cm_id says who)");
             listening = true;
