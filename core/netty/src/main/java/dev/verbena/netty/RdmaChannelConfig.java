@@ -10,26 +10,14 @@ import io.netty.channel.socket.SocketChannelConfig;
 
 import java.util.Map;
 
-/**
- * The options of a channel. Those of TCP that services set out of habit are accepted, and have no
- * effect: nothing is delayed, dead peers are always noticed, and there are no socket buffers.
- */
+/** The options of a channel. */
 @SuppressWarnings("deprecation") // Netty's interface has deprecated methods
 final class RdmaChannelConfig extends DefaultChannelConfig implements SocketChannelConfig {
     static final int NO_TRAFFIC_CLASS = -1;
 
-    /** Options of TCP that are accepted, and what they say. */
-    static final Map<ChannelOption<?>, Object> OF_TCP =
-            Map.of(
-                    ChannelOption.TCP_NODELAY, true,
-                    ChannelOption.SO_KEEPALIVE, true,
-                    ChannelOption.SO_REUSEADDR, true,
-                    ChannelOption.SO_SNDBUF, 0,
-                    ChannelOption.SO_RCVBUF, 0,
-                    ChannelOption.TCP_FASTOPEN_CONNECT, false);
-
     private static final int USUAL_LINGER_SECONDS = 5;
 
+    private final TcpOptions tcp = TcpOptions.ofChannel();
     private volatile boolean allowHalfClosure;
     private volatile int linger = -1; // seconds; -1 for the usual
     private volatile boolean choosesAllocator; // the program does
@@ -76,12 +64,10 @@ final class RdmaChannelConfig extends DefaultChannelConfig implements SocketChan
     @Override
     public Map<ChannelOption<?>, Object> getOptions() {
         return getOptions(
-                super.getOptions(),
+                getOptions(super.getOptions(), tcp.all()),
                 ChannelOption.ALLOW_HALF_CLOSURE,
-                ChannelOption.TCP_NODELAY,
-                ChannelOption.SO_KEEPALIVE,
-                ChannelOption.SO_REUSEADDR,
                 ChannelOption.SO_LINGER,
+                ChannelOption.IP_TOS,
                 RdmaChannelOption.TRAFFIC_CLASS);
     }
 
@@ -95,8 +81,8 @@ final class RdmaChannelConfig extends DefaultChannelConfig implements SocketChan
             value = trafficClass;
         } else if (option.equals(ChannelOption.SO_LINGER)) {
             value = linger;
-        } else if (OF_TCP.containsKey(option)) {
-            value = OF_TCP.get(option);
+        } else if (tcp.contains(option)) {
+            value = tcp.get(option);
         } else {
             value = super.getOption(option);
         }
@@ -112,8 +98,10 @@ final class RdmaChannelConfig extends DefaultChannelConfig implements SocketChan
             trafficClass = checkTrafficClass((Integer) value);
         } else if (option.equals(ChannelOption.SO_LINGER)) {
             linger = (Integer) value;
+        } else if (tcp.contains(option)) {
+            tcp.set(option, value);
         } else {
-            return OF_TCP.containsKey(option) || super.setOption(option, value);
+            return super.setOption(option, value);
         }
         return true;
     }
@@ -142,11 +130,12 @@ final class RdmaChannelConfig extends DefaultChannelConfig implements SocketChan
 
     @Override
     public boolean isTcpNoDelay() {
-        return true;
+        return tcp.get(ChannelOption.TCP_NODELAY);
     }
 
     @Override
     public RdmaChannelConfig setTcpNoDelay(boolean tcpNoDelay) {
+        tcp.set(ChannelOption.TCP_NODELAY, tcpNoDelay);
         return this;
     }
 
@@ -173,41 +162,45 @@ final class RdmaChannelConfig extends DefaultChannelConfig implements SocketChan
 
     @Override
     public int getSendBufferSize() {
-        return 0;
+        return tcp.get(ChannelOption.SO_SNDBUF);
     }
 
     @Override
     public RdmaChannelConfig setSendBufferSize(int sendBufferSize) {
+        tcp.set(ChannelOption.SO_SNDBUF, sendBufferSize);
         return this;
     }
 
     @Override
     public int getReceiveBufferSize() {
-        return 0;
+        return tcp.get(ChannelOption.SO_RCVBUF);
     }
 
     @Override
     public RdmaChannelConfig setReceiveBufferSize(int receiveBufferSize) {
+        tcp.set(ChannelOption.SO_RCVBUF, receiveBufferSize);
         return this;
     }
 
     @Override
     public boolean isKeepAlive() {
-        return true;
+        return tcp.get(ChannelOption.SO_KEEPALIVE);
     }
 
     @Override
     public RdmaChannelConfig setKeepAlive(boolean keepAlive) {
+        tcp.set(ChannelOption.SO_KEEPALIVE, keepAlive);
         return this;
     }
 
     @Override
     public boolean isReuseAddress() {
-        return true;
+        return tcp.get(ChannelOption.SO_REUSEADDR);
     }
 
     @Override
     public RdmaChannelConfig setReuseAddress(boolean reuseAddress) {
+        tcp.set(ChannelOption.SO_REUSEADDR, reuseAddress);
         return this;
     }
 

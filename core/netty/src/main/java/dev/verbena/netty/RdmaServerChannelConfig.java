@@ -11,10 +11,11 @@ import io.netty.channel.socket.ServerSocketChannelConfig;
 
 import java.util.Map;
 
-/** The options of a server channel. Those of TCP that have no meaning here are accepted. */
+/** The options of a server channel. */
 @SuppressWarnings("deprecation") // Netty's interface has deprecated methods
 final class RdmaServerChannelConfig extends DefaultChannelConfig
         implements ServerSocketChannelConfig {
+    private final TcpOptions tcp = TcpOptions.ofServer();
     private volatile int backlog = 128;
     private volatile int trafficClass = RdmaChannelConfig.NO_TRAFFIC_CLASS;
 
@@ -25,9 +26,8 @@ final class RdmaServerChannelConfig extends DefaultChannelConfig
     @Override
     public Map<ChannelOption<?>, Object> getOptions() {
         return getOptions(
-                super.getOptions(),
+                getOptions(super.getOptions(), tcp.all()),
                 ChannelOption.SO_BACKLOG,
-                ChannelOption.SO_REUSEADDR,
                 RdmaChannelOption.TRAFFIC_CLASS);
     }
 
@@ -39,8 +39,8 @@ final class RdmaServerChannelConfig extends DefaultChannelConfig
             value = backlog;
         } else if (option.equals(RdmaChannelOption.TRAFFIC_CLASS)) {
             value = trafficClass;
-        } else if (RdmaChannelConfig.OF_TCP.containsKey(option)) {
-            value = RdmaChannelConfig.OF_TCP.get(option);
+        } else if (tcp.contains(option)) {
+            value = tcp.get(option);
         } else {
             value = super.getOption(option);
         }
@@ -54,8 +54,10 @@ final class RdmaServerChannelConfig extends DefaultChannelConfig
             setBacklog((Integer) value);
         } else if (option.equals(RdmaChannelOption.TRAFFIC_CLASS)) {
             trafficClass = RdmaChannelConfig.checkTrafficClass((Integer) value);
+        } else if (tcp.contains(option)) {
+            tcp.set(option, value);
         } else {
-            return RdmaChannelConfig.OF_TCP.containsKey(option) || super.setOption(option, value);
+            return super.setOption(option, value);
         }
         return true;
     }
@@ -85,21 +87,23 @@ final class RdmaServerChannelConfig extends DefaultChannelConfig
 
     @Override
     public boolean isReuseAddress() {
-        return true;
+        return tcp.get(ChannelOption.SO_REUSEADDR);
     }
 
     @Override
     public RdmaServerChannelConfig setReuseAddress(boolean reuseAddress) {
+        tcp.set(ChannelOption.SO_REUSEADDR, reuseAddress);
         return this;
     }
 
     @Override
     public int getReceiveBufferSize() {
-        return 0;
+        return tcp.get(ChannelOption.SO_RCVBUF);
     }
 
     @Override
     public RdmaServerChannelConfig setReceiveBufferSize(int receiveBufferSize) {
+        tcp.set(ChannelOption.SO_RCVBUF, receiveBufferSize);
         return this;
     }
 
