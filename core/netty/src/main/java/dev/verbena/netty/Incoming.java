@@ -52,6 +52,11 @@ final class Incoming {
         return channel.alloc();
     }
 
+    /** By any thread: memory for a received buffer that grows. */
+    SegmentByteBuf larger(int bytes) {
+        return channel.handler().allocator().takeAny(bytes);
+    }
+
     /** Whether something waits, or the pipeline is in a round of reads. */
     boolean isReading() {
         return inRound || waits();

@@ -180,6 +180,12 @@ public final class RegisteredByteBufAllocator extends AbstractByteBufAllocator
         return block;
     }
 
+    /** The same in registered memory if there is any for it. */
+    SegmentByteBuf takeAny(int bytes) {
+        SegmentByteBuf registered = takeRegistered(bytes);
+        return registered != null ? registered : takeUnregistered(bytes);
+    }
+
     /** Wraps a buffer if the detector of leaks wants to watch it. */
     static ByteBuf watched(ByteBuf buffer) {
         return toLeakAwareBuffer(buffer);

@@ -68,9 +68,7 @@ abstract class SegmentByteBuf extends AbstractReferenceCountedByteBuf {
     @SuppressWarnings({"ReferenceEquality", "MemorySegmentReferenceEquality"}) // see memory above
     final void begin(MemorySegment memory, int length, int maxCapacity) {
         if (memory != this.memory) {
-            this.memory = memory;
-            view = memory.asByteBuffer();
-            scratch = null;
+            use(memory);
         }
         maxCapacity(maxCapacity);
         capacity = length;
@@ -90,6 +88,18 @@ abstract class SegmentByteBuf extends AbstractReferenceCountedByteBuf {
     void move(int newCapacity) {
         throw new UnsupportedOperationException(
                 "%s cannot grow to %,d bytes".formatted(this, newCapacity));
+    }
+
+    private void use(MemorySegment other) {
+        memory = other;
+        view = other.asByteBuffer();
+        scratch = null;
+    }
+
+    /** Copies the content to other memory, which is this buffer's from now on. */
+    final void moveTo(MemorySegment larger) {
+        MemorySegment.copy(memory, 0, larger, 0, capacity);
+        use(larger);
     }
 
     /** Exchanges the memory of two buffers; this one keeps its content. */

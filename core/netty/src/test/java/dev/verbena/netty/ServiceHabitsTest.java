@@ -13,9 +13,12 @@ import io.netty.bootstrap.ServerBootstrap;
 import io.netty.buffer.ByteBuf;
 import io.netty.buffer.Unpooled;
 import io.netty.channel.ChannelConfig;
+import io.netty.channel.ChannelHandlerContext;
+import io.netty.channel.ChannelInboundHandlerAdapter;
 import io.netty.channel.ChannelOption;
 import io.netty.channel.socket.ServerSocketChannelConfig;
 import io.netty.channel.socket.SocketChannelConfig;
+import io.netty.handler.codec.ByteToMessageDecoder;
 import io.netty.util.IllegalReferenceCountException;
 
 import org.junit.jupiter.api.Test;
@@ -26,7 +29,10 @@ import org.junit.jupiter.params.provider.ValueSource;
 import java.net.BindException;
 import java.net.InetSocketAddress;
 import java.nio.channels.UnresolvedAddressException;
+import java.nio.charset.StandardCharsets;
 import java.util.List;
+import java.util.Objects;
+import java.util.Random;
 
 /** What services do that were written for Netty's sockets, and what they rely on. */
 @Timeout(120)
@@ -140,6 +146,84 @@ class ServiceHabitsTest {
                         .isInstanceOf(IllegalArgumentException.class)
                         .hasMessageContaining(option.name());
             }
+        }
+    }
+
+    // ---- what was read
+
+    /** Appends to what it has read, in two steps, and sends it back. */
+    private static final class Appender extends ChannelInboundHandlerAdapter {
+        private final byte[] more;
+        private final boolean sliced;
+
+        Appender(byte[] more, boolean sliced) {
+            this.more = more;
+            this.sliced = sliced;
+        }
+
+        @Override
+        public void channelRead(ChannelHandlerContext context, Object message) {
+            ByteBuf buffer = (ByteBuf) message;
+            buffer.writeBytes(more);
+            if (sliced) { // its memory stays while the buffer moves away
+                context.writeAndFlush(buffer.retainedSlice());
+            }
+            context.writeAndFlush(buffer.writeBytes(more));
+        }
+    }
+
+    /** In the memory of the receive, and beyond. */
+    @ParameterizedTest
+    @ValueSource(ints = {10, 10_000, 100_000})
+    void aPipelineMayAppendToWhatItHasRead(int more) throws Exception {
+        try (Connected pair = new Connected()) {
+            RdmaChannel client = pair.connect();
+            Heard atClient = heard(client);
+            atClient.keeps = true;
+            RdmaChannel server = pair.accepted();
+            byte[] suffix = new byte[more];
+            new Random(more).nextBytes(suffix);
+            for (boolean sliced : new boolean[] {false, true}) {
+                Appender appender = new Appender(suffix, sliced);
+                server.eventLoop().submit(() -> server.pipeline().addFirst(appender)).sync();
+                for (int i = 0; i < 100; i++) { // the receives are used again
+                    byte[] question = ("question " + i).getBytes(StandardCharsets.US_ASCII);
+                    ByteBuf answer =
+                            sliced
+                                    ? Unpooled.wrappedBuffer(
+                                            question, suffix, question, suffix, suffix)
+                                    : Unpooled.wrappedBuffer(question, suffix, suffix);
+                    long before = atClient.bytes;
+                    client.writeAndFlush(Unpooled.wrappedBuffer(question)).sync();
+                    Until.holds(() -> atClient.bytes == before + answer.readableBytes());
+                    ByteBuf heard = Unpooled.wrappedBuffer(atClient.kept.toArray(new ByteBuf[0]));
+                    assertThat(heard).isEqualTo(answer);
+                    atClient.kept.clear();
+                    heard.release();
+                }
+                server.pipeline().remove(appender);
+            }
+        }
+    }
+
+    /** A decoder that keeps a few bytes of a long message does not copy those that it has read. */
+    @Test
+    void joiningCopiesWhatIsUnreadOnly() throws Exception {
+        try (Connected pair = new Connected()) {
+            RdmaChannel client = pair.connect();
+            Heard atServer = heard(pair.accepted());
+            atServer.keeps = true;
+            client.writeAndFlush(Unpooled.wrappedBuffer(new byte[1 << 20])).sync();
+            Until.holds(() -> atServer.bytes == 1 << 20);
+            ByteBuf read = Objects.requireNonNull(atServer.kept.poll());
+            ByteBuf rest = read.skipBytes(read.readableBytes() - 1);
+            ByteBuf joined =
+                    ByteToMessageDecoder.MERGE_CUMULATOR.cumulate(
+                            client.alloc(), rest, Unpooled.wrappedBuffer(new byte[100_000]));
+            assertThat(joined.readableBytes()).isEqualTo(100_001);
+            assertThat(joined.capacity()).isLessThan(1 << 20);
+            joined.release();
+            atServer.kept.forEach(ByteBuf::release);
         }
     }
 }
