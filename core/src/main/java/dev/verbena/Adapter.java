@@ -6,16 +6,12 @@ import dev.verbena.internal.connect.ConnectionEvents;
 import dev.verbena.internal.device.AddressLookup;
 import dev.verbena.internal.device.Device;
 import dev.verbena.internal.device.Devices;
-import dev.verbena.internal.device.Ports;
 import dev.verbena.internal.queue.QueueDevice;
 import dev.verbena.internal.queue.Quirks;
 import dev.verbena.internal.queue.SharedQueues;
 import dev.verbena.internal.runtime.AdapterEvents;
 import dev.verbena.internal.runtime.Teardown;
 import dev.verbena.internal.util.Arguments;
-import dev.verbena.internal.verbs.DeviceControl;
-import dev.verbena.internal.verbs.Provider;
-import dev.verbena.internal.verbs.VerbsContext;
 
 import org.jspecify.annotations.Nullable;
 
@@ -47,7 +43,7 @@ public final class Adapter extends NativeObject {
 
     Adapter(Device device) {
         this.device = device;
-        this.quirks = Quirks.of(device.provider(), this::events);
+        this.quirks = Quirks.of(device.provider(), device::events);
     }
 
     /**
@@ -224,11 +220,6 @@ public final class Adapter extends NativeObject {
         return used == null ? List.of() : used.localEndpoints();
     }
 
-    /** The ports and the choice of a GID. The caller must have a reference to this adapter. */
-    Ports portTable() {
-        return device.ports();
-    }
-
     /**
      * The GID of new queue pairs of this adapter, and the reason: the one chosen by {@link
      * #useGid}, or else the {@link Port#preferredGid} of the port that {@link #forAddress} or
@@ -273,7 +264,7 @@ public final class Adapter extends NativeObject {
         Arguments.notNull(listener, "listener");
         acquire();
         try {
-            AdapterEvents running = events();
+            AdapterEvents running = device.events();
             AdapterEvent.Registration registration =
                     running.listeners()
                             .add(
@@ -394,11 +385,6 @@ public final class Adapter extends NativeObject {
         return call(device::info);
     }
 
-    /** As {@link #info}, for callers with a reference to this adapter. */
-    AdapterInfo queryInfo() {
-        return device.info();
-    }
-
     /**
      * Creates a completion queue that the caller polls, or arms and waits for (NdkCreateCq).
      *
@@ -501,16 +487,9 @@ public final class Adapter extends NativeObject {
         return nativeHandle(device.control().context());
     }
 
+    /** What its objects need of it. Only for those that have a reference to this adapter. */
     Device device() {
         return device;
-    }
-
-    DeviceControl control() {
-        return device.control();
-    }
-
-    VerbsContext context() {
-        return device.context();
     }
 
     /** For its queues; the first call starts the event thread. */
@@ -519,42 +498,19 @@ public final class Adapter extends NativeObject {
         if (known == null) {
             known =
                     new QueueDevice(
-                            name(), control(), provider(), context(), events(), sharedQueues);
+                            name(),
+                            device.control(),
+                            device.provider(),
+                            device.context(),
+                            device.events(),
+                            sharedQueues);
             queueDevice = known; // another thread's is as good
         }
         return known;
     }
 
-    Provider provider() {
-        return device.provider();
-    }
-
     Quirks quirks() {
         return quirks;
-    }
-
-    AdapterInfo reported() {
-        return device.reported();
-    }
-
-    SharedQueues sharedQueues() {
-        return sharedQueues;
-    }
-
-    AdapterEvents events() {
-        return device.events();
-    }
-
-    ConnectionEvents connectionEvents() {
-        return device.connectionEvents();
-    }
-
-    boolean failed() {
-        return device.failed();
-    }
-
-    boolean gone() {
-        return device.gone();
     }
 
     /** Reclaims the confined queues of threads that have ended without closing them. */

@@ -38,7 +38,7 @@ public final class CompletionChannel extends NativeObject {
         super(adapter);
         this.adapter = adapter;
         try {
-            this.channel = new EventChannel<>(adapter.control());
+            this.channel = new EventChannel<>(adapter.device().control());
         } catch (Throwable t) {
             abandon();
             throw t;
@@ -175,10 +175,10 @@ public final class CompletionChannel extends NativeObject {
 
     @Override
     void destroy(Teardown end) {
-        if (adapter.gone()) {
+        if (adapter.device().gone()) {
             end.dependantsLeaked(); // its completion queues
         }
-        destroy(channel, adapter.control(), end);
+        destroy(channel, adapter.device().control(), end);
     }
 
     /** Adds the steps that destroy a channel. */

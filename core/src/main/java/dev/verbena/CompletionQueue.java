@@ -68,7 +68,7 @@ public final class CompletionQueue extends NativeObject {
             Adapter adapter, CompletionQueueOptions options, ThreadFactory callbackThreads) {
         super(parents(adapter, options));
         this.adapter = adapter;
-        this.control = adapter.control();
+        this.control = adapter.device().control();
         this.callback = options.values.callback;
         Thread owner = options.values.confined ? Thread.currentThread() : null;
         int depth = options.values.depth;
@@ -78,7 +78,7 @@ public final class CompletionQueue extends NativeObject {
             checkDepth(depth);
             this.depth = depth;
             this.vector = adapter.device().vector(options.values.vector);
-            AdapterEvents adapterEvents = adapter.events();
+            AdapterEvents adapterEvents = adapter.device().events();
             CompletionChannel shared = options.values.channel;
             if (shared == null) {
                 EventChannel<Events> own = new EventChannel<>(control);
@@ -171,7 +171,7 @@ public final class CompletionQueue extends NativeObject {
     }
 
     private void checkDepth(int depth) {
-        int max = adapter.reported().maxCompletionQueueDepth() / SendQueue.DEPTH_FACTOR;
+        int max = adapter.device().reported().maxCompletionQueueDepth() / SendQueue.DEPTH_FACTOR;
         if (depth < 1 || depth > max) {
             throw new VerbenaException(
                     Status.INVALID_PARAMETER,
@@ -417,7 +417,7 @@ public final class CompletionQueue extends NativeObject {
         }
         run(
                 () -> {
-                    AdapterInfo device = adapter.reported();
+                    AdapterInfo device = adapter.device().reported();
                     int count = roundedDown(completions, device.maxModerationCount());
                     int microseconds =
                             roundedDown(
@@ -538,7 +538,7 @@ public final class CompletionQueue extends NativeObject {
 
     @Override
     void destroy(Teardown end) {
-        end.run(() -> adapter.events().forget(address));
+        end.run(() -> adapter.device().events().forget(address));
         adapter.quirks().remove(events);
         entry.free();
         end.check(control.destroyCq(address), "ibv_destroy_cq");

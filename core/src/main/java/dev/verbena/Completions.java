@@ -100,7 +100,7 @@ public final class Completions {
         if (raw == WorkCompletions.SUCCESS) {
             return Status.SUCCESS;
         }
-        Provider provider = queuePair(index).domain().adapter().provider();
+        Provider provider = queuePair(index).domain().adapter().device().provider();
         return isStalled(index)
                 ? Status.IO_TIMEOUT
                 : CompletionStatus.of(raw, records.type(index), provider);

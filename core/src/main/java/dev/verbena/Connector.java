@@ -65,7 +65,7 @@ public final class Connector extends NativeObject {
         this.adapter = adapter;
         try {
             this.connection =
-                    new ConnectionStateMachine(adapter.connectionEvents(), adapter.name());
+                    new ConnectionStateMachine(adapter.device().connectionEvents(), adapter.name());
         } catch (Throwable t) {
             abandon();
             throw t;
@@ -144,11 +144,11 @@ public final class Connector extends NativeObject {
 
     private CompletableFuture<Void> begin(
             QueuePair queuePair, InetSocketAddress peer, ConnectionOptions options) {
-        Addresses.check(adapter.portTable(), peer, "connect to");
+        Addresses.check(adapter.device().ports(), peer, "connect to");
         SharedEndpoint endpoint = options.values.endpoint;
         InetSocketAddress local = endpoint == null ? options.values.local : endpoint.localAddress();
         Iterator<@Nullable InetSocketAddress> sources =
-                Addresses.sources(adapter.portTable(), local, peer);
+                Addresses.sources(adapter.device().ports(), local, peer);
         SharedEndpoint.Use use = endpoint == null ? SharedEndpoint.NO_USE : endpoint.use(peer);
         ConnectionHandle claimed;
         try {
@@ -413,7 +413,8 @@ public final class Connector extends NativeObject {
      */
     public ConnectionData connectionData() {
         ensureAnswerable();
-        return connection.peerData(adapter.reported()); // without a probe, which takes 10 ms
+        return connection.peerData(
+                adapter.device().reported()); // without a probe, which takes 10 ms
     }
 
     /**

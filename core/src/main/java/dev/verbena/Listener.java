@@ -80,10 +80,10 @@ public final class Listener extends NativeObject {
             if (backlog < 0) {
                 throw new IllegalArgumentException("The backlog must be 0 or more, not " + backlog);
             }
-            Addresses.check(adapter.portTable(), address, "listen on");
+            Addresses.check(adapter.device().ports(), address, "listen on");
             begun =
                     new Listening(
-                            adapter.connectionEvents(),
+                            adapter.device().connectionEvents(),
                             adapter.name(),
                             address,
                             new Listening.Limits(

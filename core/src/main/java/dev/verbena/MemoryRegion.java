@@ -139,6 +139,7 @@ public final class MemoryRegion extends NativeObject {
                 long part = Math.min(length - done, LONGEST_ADVICE);
                 long answer =
                         domain.adapter()
+                                .device()
                                 .control()
                                 .prefetch(
                                         domain.address(),
@@ -286,7 +287,8 @@ public final class MemoryRegion extends NativeObject {
     @Override
     void destroy(Teardown end) {
         if (!end.check(
-                domain.adapter().control().deregisterMemory(registered.handle()), "ibv_dereg_mr")) {
+                domain.adapter().device().control().deregisterMemory(registered.handle()),
+                "ibv_dereg_mr")) {
             STILL_REGISTERED.add(this);
         } else if (owned != null) {
             owned.free();

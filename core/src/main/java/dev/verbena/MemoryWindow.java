@@ -76,9 +76,9 @@ public final class MemoryWindow extends NativeObject {
         this.domain = domain;
         this.window = new Natives(domain.handle());
         this.former = teardown();
-        this.control = domain.adapter().control();
+        this.control = domain.adapter().device().control();
         try {
-            if (!domain.adapter().reported().invalidatableWindows()) {
+            if (!domain.adapter().device().reported().invalidatableWindows()) {
                 throw new VerbenaException(
                         Status.NOT_SUPPORTED,
                         "%s has no memory windows of type 2; on Soft-RoCE they need Linux 5.14 or later"

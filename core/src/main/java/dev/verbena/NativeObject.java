@@ -343,7 +343,7 @@ abstract class NativeObject implements AutoCloseable {
         while (root.parents.length > 0) {
             root = root.parents[0];
         }
-        return root instanceof Adapter adapter && adapter.gone();
+        return root instanceof Adapter adapter && adapter.device().gone();
     }
 
     /** An object was used after it was closed, or while another thread was closing it. */

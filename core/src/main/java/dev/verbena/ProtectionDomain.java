@@ -29,7 +29,7 @@ public final class ProtectionDomain extends NativeObject {
     ProtectionDomain(Adapter adapter) {
         super(adapter);
         this.adapter = adapter;
-        long answer = adapter.control().allocatePd();
+        long answer = adapter.device().control().allocatePd();
         if (answer < 0) {
             abandon();
             throw VerbenaException.of("ibv_alloc_pd(" + adapter.name() + ")", answer, "");
@@ -346,7 +346,7 @@ public final class ProtectionDomain extends NativeObject {
 
     @Override
     void destroy(Teardown end) {
-        end.check(adapter.control().deallocatePd(address()), "ibv_dealloc_pd");
+        end.check(adapter.device().control().deallocatePd(address()), "ibv_dealloc_pd");
     }
 
     @Override

@@ -94,9 +94,9 @@ public final class QueuePair extends NativeObject implements SendRequests {
         this.sharedReceives = sharedReceives;
         this.limits = limits;
         try {
-            AdapterInfo info = adapter.queryInfo();
+            AdapterInfo info = adapter.device().info();
             checkLimits(info);
-            this.handle = new Handle(info, adapter.portTable().chosen());
+            this.handle = new Handle(info, adapter.device().ports().chosen());
             this.sends = handle.sends();
             this.receives = handle.receives();
             handle.register(this, teardown());
@@ -117,7 +117,7 @@ public final class QueuePair extends NativeObject implements SendRequests {
                     sharedReceives == null ? null : sharedReceives.handle(),
                     limits,
                     info,
-                    adapter.portTable().portOf(gid),
+                    adapter.device().ports().portOf(gid),
                     gid == null ? null : gid.gid());
         }
 
@@ -132,7 +132,7 @@ public final class QueuePair extends NativeObject implements SendRequests {
 
         @Override
         protected Port.GidEntry preferredGid(int portNumber) {
-            return call(() -> adapter.portTable().preferredGidOf(portNumber));
+            return call(() -> adapter.device().ports().preferredGidOf(portNumber));
         }
     }
 

@@ -67,7 +67,7 @@ public final class RequestBatch implements SendRequests {
         this.batch =
                 new Batch(
                         queuePair.handle().sends(),
-                        queuePair.domain().adapter().provider(),
+                        queuePair.domain().adapter().device().provider(),
                         capacity);
     }
 

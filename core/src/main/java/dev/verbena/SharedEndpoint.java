@@ -35,10 +35,10 @@ public final class SharedEndpoint extends NativeObject {
         this.adapter = adapter;
         Listening made = null;
         try {
-            Addresses.check(adapter.portTable(), address, "connect from");
+            Addresses.check(adapter.device().ports(), address, "connect from");
             made =
                     new Listening(
-                            adapter.connectionEvents(),
+                            adapter.device().connectionEvents(),
                             adapter.name(),
                             address,
                             new Listening.Limits(0, Duration.ZERO, Duration.ZERO),

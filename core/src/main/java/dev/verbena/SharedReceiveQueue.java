@@ -49,7 +49,7 @@ public final class SharedReceiveQueue extends NativeObject {
         this.callback = callback;
         this.maxBuffers = maxBuffers;
         Adapter adapter = domain.adapter();
-        this.control = adapter.control();
+        this.control = adapter.device().control();
         try {
             checkLimits(adapter, depth, maxBuffers);
             this.address =
@@ -61,7 +61,7 @@ public final class SharedReceiveQueue extends NativeObject {
             abandon();
             throw t;
         }
-        SharedQueues table = adapter.sharedQueues();
+        SharedQueues table = adapter.queueDevice().sharedQueues();
         SharedReceives entered = null;
         try {
             synchronized (table) {
@@ -76,13 +76,13 @@ public final class SharedReceiveQueue extends NativeObject {
                                 queue,
                                 address,
                                 depth,
-                                new ReceiveRequest(adapter.context(), memory),
+                                new ReceiveRequest(adapter.device().context(), memory),
                                 domain.handle(),
                                 maxBuffers);
                 table.enter(receives);
                 entered = receives;
             }
-            adapter.events().register(address, this, this::handle);
+            adapter.device().events().register(address, this, this::handle);
         } catch (Throwable t) {
             if (entered != null) {
                 table.remove(entered);
@@ -97,15 +97,15 @@ public final class SharedReceiveQueue extends NativeObject {
     /** Called by the event thread. */
     private void handle(AdapterEvent.Type event) {
         switch (event) {
-            case SHARED_RECEIVE_QUEUE_LOW -> domain.adapter().events().call(this::ranLow);
+            case SHARED_RECEIVE_QUEUE_LOW -> domain.adapter().device().events().call(this::ranLow);
             case SHARED_RECEIVE_QUEUE_FAILED, DEVICE_FAILED ->
-                    domain.adapter().events().call(this::breakDown);
+                    domain.adapter().device().events().call(this::breakDown);
             default -> {}
         }
     }
 
     private static void checkLimits(Adapter adapter, int depth, int maxBuffers) {
-        AdapterInfo info = adapter.queryInfo();
+        AdapterInfo info = adapter.device().info();
         if (info.maxSharedReceiveDepth() == 0) {
             throw new VerbenaException(
                     Status.NOT_SUPPORTED, adapter.name() + " has no shared receive queues");
@@ -168,7 +168,7 @@ public final class SharedReceiveQueue extends NativeObject {
         acquire();
         try {
             Adapter adapter = domain.adapter();
-            if (!adapter.reported().sharedReceiveResize()) {
+            if (!adapter.device().reported().sharedReceiveResize()) {
                 throw new VerbenaException(
                         Status.NOT_SUPPORTED,
                         "%s cannot resize shared receive queues (AdapterInfo.sharedReceiveResize): this one keeps depth %d. Create one with the depth that is needed"
@@ -230,7 +230,7 @@ public final class SharedReceiveQueue extends NativeObject {
         try {
             Request request = new Request(receives);
             requested.set(request);
-            AdapterEvents events = domain.adapter().events();
+            AdapterEvents events = domain.adapter().device().events();
             this.receives.notifyBelow(receives, () -> events.call(() -> foundLow(request)));
             if (!broken) {
                 Errno.check(
@@ -362,7 +362,7 @@ public final class SharedReceiveQueue extends NativeObject {
         shut = true;
         requested.set(null);
         receives.close();
-        if (!domain.adapter().events().finishCallbacks()) { // no callback after the close
+        if (!domain.adapter().device().events().finishCallbacks()) { // no callback after the close
             throw VerbenaException.stillRunning(
                     "a callback of a shared receive queue", AdapterEvents.TIMEOUT);
         }
@@ -370,8 +370,8 @@ public final class SharedReceiveQueue extends NativeObject {
 
     @Override
     void destroy(Teardown end) {
-        end.run(() -> domain.adapter().events().forget(address));
-        end.run(() -> domain.adapter().sharedQueues().remove(receives));
+        end.run(() -> domain.adapter().device().events().forget(address));
+        end.run(() -> domain.adapter().queueDevice().sharedQueues().remove(receives));
         end.run(memory::free);
         end.check(control.destroySrq(address), "ibv_destroy_srq");
     }

@@ -368,7 +368,7 @@ class AdapterEventTest {
         @ParameterizedTest
         @ValueSource(booleans = {false, true})
         void areNotifiedOnceWhenTheEventThreadHasEnded(boolean before) throws Exception {
-            EventListeners listeners = adapter.events().listeners();
+            EventListeners listeners = adapter.device().events().listeners();
             if (before) {
                 listeners.threadEnded();
             }

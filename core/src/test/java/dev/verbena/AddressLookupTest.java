@@ -219,7 +219,7 @@ class AddressLookupTest extends Devices {
                                     GidType.ROCE_V2,
                                     names.indexOf("eth1")));
             Adapter found = forAddress(linkLocal(2));
-            assertThat(found.portTable().chosen()).isNull();
+            assertThat(found.device().ports().chosen()).isNull();
             assertThat(found.gid().port()).isEqualTo(2);
         }
 
@@ -228,7 +228,7 @@ class AddressLookupTest extends Devices {
         void aLinkLocalOneIsDistinguishedByItsScope(int scope, String device) throws Exception {
             Adapter found = forAddress(linkLocal(scope));
             assertThat(found.name()).isEqualTo(device);
-            assertThat(found.portTable().chosen()).isNull();
+            assertThat(found.device().ports().chosen()).isNull();
         }
 
         @Test
@@ -305,7 +305,7 @@ class AddressLookupTest extends Devices {
             Adapter found = forAddress("192.0.2.50");
             assertThat(found.gid().port()).isEqualTo(port);
             assertThat(found.gid().reason()).endsWith(" on " + reason);
-            assertThat(found.portTable().portOf(null).number()).isEqualTo(port);
+            assertThat(found.device().ports().portOf(null).number()).isEqualTo(port);
             found.useGid(1, 0);
             assertThat(found.gid().port()).isOne();
         }
@@ -357,7 +357,7 @@ class AddressLookupTest extends Devices {
         void theDeviceIsThatOfTheRoute() {
             Adapter found = forPeer("198.51.100.9");
             assertThat(found.name()).isEqualTo("roce1");
-            assertThat(found.portTable().chosen()).isNull();
+            assertThat(found.device().ports().chosen()).isNull();
         }
 
         @Test
@@ -367,8 +367,8 @@ class AddressLookupTest extends Devices {
             network.port = 2;
             Adapter found = forPeer("198.51.100.9");
             assertThat(found.gid().port()).isEqualTo(2);
-            assertThat(found.portTable().portOf(null).number()).isEqualTo(2);
-            assertThat(found.portTable().chosen()).isNull();
+            assertThat(found.device().ports().portOf(null).number()).isEqualTo(2);
+            assertThat(found.device().ports().chosen()).isNull();
         }
 
         @Test

@@ -320,7 +320,7 @@ class ArmTest {
     void aQueueThatIsMadeAfterTheDeviceHasFailedFires() {
         try (Rig rig = rig(FakeDevice.PLAIN)) {
             rig.device.raise(AdapterEvent.Type.DEVICE_FAILED);
-            Until.holds(rig.adapter::failed);
+            Until.holds(rig.adapter.device()::failed);
             try (CompletionQueue late = rig.adapter.createCompletionQueue(4)) {
                 assertThat(late.arm(NotifyType.ERRORS)).isTrue();
                 assertThat(late.await(LONG)).isEqualTo(Status.INTERNAL_ERROR);

@@ -143,7 +143,7 @@ class SharedReceiveQueueTest {
             rig.device.raise(AdapterEvent.Type.SHARED_RECEIVE_QUEUE_LOW);
             assertThat(events.poll(30, TimeUnit.SECONDS)).isNotNull(); // handled
             CountDownLatch over = new CountDownLatch(1);
-            rig.adapter.events().call(over::countDown); // behind what it has called
+            rig.adapter.device().events().call(over::countDown); // behind what it has called
             Until.reached(over);
             assertThat(shared.outstanding()).isEqualTo(4);
         }
