@@ -89,15 +89,7 @@ public record QueuePairAddress(
      * @throws IllegalArgumentException for more than 16 bits
      */
     public QueuePairAddress withLid(int portLid) {
-        return new QueuePairAddress(
-                queuePairNumber,
-                firstSequenceNumber,
-                gid,
-                portLid,
-                mtuBytes,
-                inboundReads,
-                invalidatable,
-                sharedReceives);
+        return with(portLid, inboundReads, invalidatable, sharedReceives);
     }
 
     /**
@@ -108,15 +100,7 @@ public record QueuePairAddress(
      * @throws IllegalArgumentException for a negative number
      */
     public QueuePairAddress withInboundReads(int reads) {
-        return new QueuePairAddress(
-                queuePairNumber,
-                firstSequenceNumber,
-                gid,
-                lid,
-                mtuBytes,
-                reads,
-                invalidatable,
-                sharedReceives);
+        return with(lid, reads, invalidatable, sharedReceives);
     }
 
     /**
@@ -126,15 +110,7 @@ public record QueuePairAddress(
      * @return a changed copy of this address
      */
     public QueuePairAddress withInvalidatable(boolean whether) {
-        return new QueuePairAddress(
-                queuePairNumber,
-                firstSequenceNumber,
-                gid,
-                lid,
-                mtuBytes,
-                inboundReads,
-                whether,
-                sharedReceives);
+        return with(lid, inboundReads, whether, sharedReceives);
     }
 
     /**
@@ -144,15 +120,19 @@ public record QueuePairAddress(
      * @return a changed copy of this address
      */
     public QueuePairAddress withSharedReceives(boolean whether) {
+        return with(lid, inboundReads, invalidatable, whether);
+    }
+
+    private QueuePairAddress with(int portLid, int reads, boolean windows, boolean sharedQueue) {
         return new QueuePairAddress(
                 queuePairNumber,
                 firstSequenceNumber,
                 gid,
-                lid,
+                portLid,
                 mtuBytes,
-                inboundReads,
-                invalidatable,
-                whether);
+                reads,
+                windows,
+                sharedQueue);
     }
 
     @Override
