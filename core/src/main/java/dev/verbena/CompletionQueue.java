@@ -439,10 +439,6 @@ public final class CompletionQueue extends NativeObject {
         return events;
     }
 
-    CompletionPoller poller() {
-        return poller;
-    }
-
     /**
      * How many completions it can hold.
      *
@@ -493,10 +489,6 @@ public final class CompletionQueue extends NativeObject {
     @CheckReturnValue
     public MemorySegment nativeHandle() {
         return nativeHandle(address);
-    }
-
-    long address() {
-        return address;
     }
 
     @Override

@@ -110,7 +110,7 @@ class AdapterEventTest {
         void ofACompletionQueueNameIt() throws Exception {
             try (CompletionQueue queue = adapter.createCompletionQueue(8)) {
                 adapter.onEvent(events::add);
-                device.raise(Type.COMPLETION_QUEUE_FAILED, queue.address());
+                device.raise(Type.COMPLETION_QUEUE_FAILED, queue.nativeHandle().address());
                 AdapterEvent event = next();
                 assertThat(event.type()).isEqualTo(Type.COMPLETION_QUEUE_FAILED);
                 assertThat(event.number()).isZero();
@@ -172,7 +172,7 @@ class AdapterEventTest {
         void ofAnObjectThatIsClosedNameNone() throws Exception {
             adapter.onEvent(events::add);
             CompletionQueue queue = adapter.createCompletionQueue(8);
-            long address = queue.address();
+            long address = queue.nativeHandle().address();
             queue.close();
             device.raise(Type.COMPLETION_QUEUE_FAILED, address);
             AdapterEvent event = next();
@@ -272,7 +272,7 @@ class AdapterEventTest {
                         adapter.close();
                         events.add(event);
                     });
-            device.raise(Type.COMPLETION_QUEUE_FAILED, queue.address());
+            device.raise(Type.COMPLETION_QUEUE_FAILED, queue.nativeHandle().address());
             assertThat(next().object()).isSameAs(queue);
             adapter.awaitClosed(Duration.ofSeconds(30));
             assertThat(device.objects()).isZero();

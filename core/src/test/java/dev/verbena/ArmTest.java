@@ -165,7 +165,7 @@ class ArmTest {
                 rig.device.run();
             }
             assertThat(rig.queue.await(SHORT)).isEqualTo(Status.IO_TIMEOUT);
-            assertThat(rig.queue.poller().counts().counters().internalSignals()).isPositive();
+            assertThat(rig.queue.counters().internalSignals()).isPositive();
             message(rig, OpFlags.NONE); // still armed
             assertThat(rig.queue.await(LONG)).isEqualTo(Status.SUCCESS);
         }

@@ -289,7 +289,7 @@ class EdgeTest {
      * The slots of the completion queue that the next queue pair would have, for its two queues.
      */
     private static List<Integer> nextSlots(Rig rig) {
-        CompletionPoller poller = rig.queue.poller();
+        CompletionPoller poller = rig.queue.events().poller();
         long[] reserved = {poller.reserve(false), poller.reserve(true)};
         for (long queue : reserved) {
             poller.release(queue);

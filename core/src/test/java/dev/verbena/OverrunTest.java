@@ -138,7 +138,7 @@ class OverrunTest {
         }
         a.receive(9, rig.bytes(8)).orThrow();
         rig.device.run();
-        rig.device.raise(AdapterEvent.Type.COMPLETION_QUEUE_FAILED, small.address());
+        rig.device.raise(AdapterEvent.Type.COMPLETION_QUEUE_FAILED, small.nativeHandle().address());
         assertThat(small.await(LONG)).isEqualTo(Status.BUFFER_OVERFLOW);
         List<String> seen = new ArrayList<>();
         assertThatThrownBy(() -> pollInto(seen))

@@ -79,7 +79,7 @@ final class EndReason {
     void requestFailed(Completions from, int index) {
         Status completed = from.status(index);
         boolean cancelled = completed == Status.CANCELLED; // flushed, by a close or a failure
-        boolean cause = !cancelled || (!closing && connection.failedByPeer());
+        boolean cause = !cancelled || (!closing && connection.pair.failedByPeer());
         String known = !cancelled ? null : closing ? CLOSED_HERE : cause ? BY_PEER : null;
         Status status = cancelled && !closing ? Status.CONNECTION_ABORTED : completed;
         boolean first;
@@ -100,7 +100,7 @@ final class EndReason {
 
     /** The queue pair has refused a request, other than one that came behind a close. */
     void refused(String request, Status status) {
-        if (status == Status.CONNECTION_INVALID && !closing && connection.failedByPeer()) {
+        if (status == Status.CONNECTION_INVALID && !closing && connection.pair.failedByPeer()) {
             ended(Status.CONNECTION_ABORTED, BY_PEER);
         } else if (status != Status.CONNECTION_INVALID || !closing) {
             set(ToCome.after(status), status, "%s was refused with %s", request, status, null);
@@ -111,7 +111,7 @@ final class EndReason {
     void disconnected(Status reported) {
         if (reported == Status.SUCCESS) {
             closedHere();
-        } else if (!closing && connection.failedByPeer()) {
+        } else if (!closing && connection.pair.failedByPeer()) {
             ended(Status.CONNECTION_ABORTED, BY_PEER);
         } else if (reported == Status.CONNECTION_INVALID) {
             ended(reported, "the peer closed it, or its process has ended");

@@ -374,11 +374,6 @@ abstract sealed class PolledConnection<C> implements AutoCloseable
         reason.disconnected(status);
     }
 
-    /** Whether a request of the peer has ended the queue pair. */
-    final boolean failedByPeer() {
-        return pair.failedByPeer();
-    }
-
     /** Whether it is open, and not being closed. */
     final boolean takesRequests() {
         return reason.isOpen() && !reason.isClosing();

@@ -399,11 +399,6 @@ public final class Poller implements Pollers {
         return count;
     }
 
-    /** The number of the current tick. */
-    int tick() {
-        return clock.tick();
-    }
-
     /** There was nothing to poll: spins or sleeps. */
     private void rest(long most) {
         if (idle.alwaysSpins()) {

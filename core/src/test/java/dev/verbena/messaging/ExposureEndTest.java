@@ -79,8 +79,8 @@ class ExposureEndTest {
         try (OneThread two = OneThread.open()) {
             Exposure exposure = two.expose(WRITE, Duration.ofSeconds(1));
             RemoteMemory remote = two.announce(exposure);
-            two.a.tickSafely(two.poller.tick()); // from here on, it has a second
-            int late = two.poller.tick() + 11;
+            two.a.tickSafely(two.poller.clock.tick()); // from here on, it has a second
+            int late = two.poller.clock.tick() + 11;
             two.device.running = !first.equals("both at once");
             if (first.equals("deadline")) {
                 two.a.tickSafely(late);
@@ -182,7 +182,7 @@ class ExposureEndTest {
             two.run();
             two.pass(Duration.ofSeconds(9));
             assertThat(two.a.isOpen()).isTrue();
-            two.a.tickSafely(two.poller.tick() + 14);
+            two.a.tickSafely(two.poller.clock.tick() + 14);
             assertThat(two.a.closeReason())
                     .hasMessageContaining(
                             "memory that was asked back was not given back within 10 s");

@@ -197,11 +197,6 @@ public final class Buffers {
         return domain == null || (domain == one && !severalDomains);
     }
 
-    /** Whether the device has a local key for each buffer. */
-    boolean registered() {
-        return registered;
-    }
-
     /** Whether the device may write into each buffer. */
     boolean writable() {
         return registered && writable;

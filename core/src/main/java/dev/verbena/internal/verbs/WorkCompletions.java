@@ -17,16 +17,10 @@ public final class WorkCompletions {
 
     private final MemorySegment array; // keeps the memory reachable
     private final long address;
-    private final int capacity;
 
     public WorkCompletions(int capacity) {
-        this.capacity = capacity;
         this.array = Arena.ofAuto().allocate(IbvWc.SIZE * capacity, Long.BYTES);
         this.address = array.address();
-    }
-
-    public int capacity() {
-        return capacity;
     }
 
     long address() {
