@@ -98,11 +98,11 @@ public final class Teardown {
 
     /** Throws the recorded failures, if there are any. */
     public void finish() {
-        switch (failure) {
-            case null -> {}
-            case Error e -> throw e;
-            case Throwable t ->
-                    throw (RuntimeException) t; // only unchecked exceptions are recorded
+        // No switch over types: linking the first one in a process takes 10 ms.
+        if (failure instanceof Error error) {
+            throw error;
+        } else if (failure != null) {
+            throw (RuntimeException) failure; // only unchecked exceptions are recorded
         }
     }
 }
