@@ -115,26 +115,32 @@ public final class CompletionChannel extends NativeObject {
         }
     }
 
-    /** Waits for a queue of a channel, for the object that the program waits for. */
+    /** Waits for a queue of a channel, and records it. */
     static CompletionQueue.@Nullable Events await(
             EventChannel<CompletionQueue.Events> channel,
             NativeObject awaited,
             Adapter adapter,
             Duration timeout) {
         AwaitEvent event = FlightRecording.on() ? AwaitEvent.start() : null;
-        CompletionQueue.Events fired;
+        long nanoseconds = TimeUnit.NANOSECONDS.convert(timeout); // 292 years at most
+        CompletionQueue.Events fired = await(channel, awaited, nanoseconds);
+        if (event != null) {
+            event.end(adapter.name(), fired != null);
+        }
+        return fired;
+    }
+
+    /** Waits for a queue of a channel; exceptions name the object that is waited for. */
+    static CompletionQueue.@Nullable Events await(
+            EventChannel<CompletionQueue.Events> channel, NativeObject awaited, long nanoseconds) {
         try {
-            fired = channel.await(TimeUnit.NANOSECONDS.convert(timeout)); // 292 years at most
+            return channel.await(nanoseconds);
         } catch (VerbenaException e) {
             throw new VerbenaException(
                     e.verb(),
                     e.errno(),
                     "That was while waiting for %s; it may be waited for again".formatted(awaited));
         }
-        if (event != null) {
-            event.end(adapter.name(), fired != null);
-        }
-        return fired;
     }
 
     /**

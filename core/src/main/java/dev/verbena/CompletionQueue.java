@@ -125,6 +125,7 @@ public final class CompletionQueue extends NativeObject {
                                 adapter.name(),
                                 channel,
                                 this::callBack,
+                                () -> CompletionChannel.await(channel, this, Long.MAX_VALUE),
                                 this::release);
             }
         } catch (Throwable t) {

@@ -3,11 +3,14 @@ package dev.verbena.internal.queue;
 import dev.verbena.internal.runtime.Threads;
 import dev.verbena.internal.util.Uncaught;
 
+import org.jspecify.annotations.Nullable;
+
 import java.time.Duration;
 import java.util.concurrent.ThreadFactory;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.Consumer;
+import java.util.function.Supplier;
 
 /**
  * The thread of a completion queue with a callback: waits for the queue and calls back. Failures of
@@ -25,6 +28,7 @@ public final class CallbackThread<M extends EventChannel.Member> {
 
     private final EventChannel<M> channel;
     private final Consumer<M> callback;
+    private final Supplier<@Nullable M> wait;
     private final Thread thread;
 
     /**
@@ -33,6 +37,7 @@ public final class CallbackThread<M extends EventChannel.Member> {
      * @param device the name of the queue's device
      * @param channel the queue's own
      * @param callback called when the queue has fired
+     * @param wait waits until the queue has fired
      * @param ended run when the thread ends
      */
     public CallbackThread(
@@ -40,9 +45,11 @@ public final class CallbackThread<M extends EventChannel.Member> {
             String device,
             EventChannel<M> channel,
             Consumer<M> callback,
+            Supplier<@Nullable M> wait,
             Runnable ended) {
         this.channel = channel;
         this.callback = callback;
+        this.wait = wait;
         this.thread =
                 threads.newThread(
                         () -> {
@@ -66,9 +73,7 @@ public final class CallbackThread<M extends EventChannel.Member> {
                     continue;
                 }
             } catch (Throwable t) { // most likely temporary, such as an exhausted heap
-                Uncaught.report(
-                        "Waiting for a completion queue with a callback failed. Its thread tries again",
-                        t);
+                Uncaught.report(t);
             }
             if (!channel.closed()) {
                 LockSupport.parkNanos(pause);
@@ -78,7 +83,7 @@ public final class CallbackThread<M extends EventChannel.Member> {
     }
 
     private void waitAndCall() {
-        M fired = channel.await(Long.MAX_VALUE);
+        M fired = wait.get();
         if (fired != null && !channel.closed()) {
             Uncaught.run(() -> callback.accept(fired));
         }
