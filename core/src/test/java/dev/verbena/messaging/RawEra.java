@@ -231,11 +231,15 @@ final class RawEra extends Era {
         @Override
         public void ended(RawConnection of, MessagingException reason) {
             releaseBefore(Integer.MAX_VALUE);
+            Side other = this == life.client ? life.server : life.client;
+            // Without a connection manager, the other end does not notice, whatever the reason is.
+            if (place.address == null && other != null) {
+                other.ended = true;
+                var _ = connection.closed().thenRun(() -> other.connection.abort("of a test"));
+            }
         }
 
-        /**
-         * Ends this connection. Without a connection manager, the other one has to be ended, too.
-         */
+        /** Ends this connection. */
         final void end() {
             faults.incrementAndGet();
             ended = true;
@@ -243,11 +247,6 @@ final class RawEra extends Era {
                 connection.close();
             } else {
                 connection.abort("of a test");
-            }
-            Side other = this == life.client ? life.server : life.client;
-            if (place.address == null && other != null) {
-                other.ended = true;
-                var _ = connection.closed().thenRun(() -> other.connection.abort("of a test"));
             }
         }
     }
