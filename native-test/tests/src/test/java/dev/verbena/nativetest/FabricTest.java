@@ -41,7 +41,7 @@ class FabricTest {
     private static final long SECONDS = 60; // for whatever the kernel or another thread does
 
     /** Soft-RoCE: no answer came, or the packet could not be sent; and what was behind it. */
-    private static final List<Status> LINK_FAILURES =
+    static final List<Status> LINK_FAILURES =
             List.of(Status.IO_TIMEOUT, Status.ACCESS_VIOLATION, Status.CANCELLED);
 
     private final OwnDevices devices = new OwnDevices();
