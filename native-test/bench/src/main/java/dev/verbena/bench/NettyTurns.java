@@ -82,7 +82,7 @@ public final class NettyTurns {
     }
 
     /** Takes messages of a length, and answers each by the next. */
-    private abstract static class End extends ChannelInboundHandlerAdapter {
+    abstract static class End extends ChannelInboundHandlerAdapter {
         private final int expected;
         private int missing;
 
@@ -113,7 +113,7 @@ public final class NettyTurns {
         }
     }
 
-    private static final class Answering extends End {
+    static final class Answering extends End {
         Answering(int bytes) {
             super(bytes);
         }

@@ -60,6 +60,14 @@ final class Options {
         return value.equals(named.get(name));
     }
 
+    String text(String name) {
+        String given = named.get(name);
+        if (given == null) {
+            throw new IllegalArgumentException(name + " is missing");
+        }
+        return given;
+    }
+
     /** A positive number. */
     int number(String name, int otherwise) {
         String given = named.get(name);

@@ -199,9 +199,10 @@ final class Page {
             (`io.netty.leakDetection.level=disabled`); what it does by default allocates some 60 bytes for each request.
             In a unary call of gRPC, HTTP/2 and gRPC itself take most of the time. Arrow Flight has threads of its own, so
             its times are those of the whole process. Neither latency nor throughput of a network is measured. Soft-RoCE
-            saves nothing: its kernel module sends UDP packets.
+            saves nothing: its kernel module sends UDP packets. How much that takes is counted by an emulator: the
+            instructions of client, server and kernel, between two ends of a veth pair, which Verbena and TCP share.
             """,
-                    Stream.concat(
+                    Stream.of(
                                     Stream.of(
                                                     Row.PEERS_NETTY_64,
                                                     Row.PEERS_NETTY_65536,
@@ -210,6 +211,12 @@ final class Page {
                                                     Row.PEERS_NETTY_FLIGHT,
                                                     Row.PEERS_NETTY_ALLOCATION)
                                             .flatMap(row -> peers(row, EPOLL)),
+                                    onALink(
+                                            Row.INSTRUCTIONS_IN_PROCESSES,
+                                            "A request of 64 bytes and its answer, veth pair, without the kernel"),
+                                    onALink(
+                                            Row.INSTRUCTIONS,
+                                            "A request of 64 bytes and its answer, veth pair, with the kernel"),
                                     Stream.of("heap", "native")
                                             .map(
                                                     where ->
@@ -220,6 +227,7 @@ final class Page {
                                                                     Row.IDLE_NETTY,
                                                                     where,
                                                                     Side.JAVA)))
+                            .flatMap(entries -> entries)
                             .toList(),
                     Row.PEERS_NETTY_64,
                     Row.PEERS_NETTY_65536,
@@ -296,6 +304,13 @@ final class Page {
                                                 row,
                                                 peer.key(),
                                                 Side.JAVA)));
+    }
+
+    /** Of NettyRequests: Verbena on Soft-RoCE beside TCP. */
+    private static Stream<Entry> onALink(Row row, String what) {
+        return Stream.of(
+                new Entry(what, EPOLL, row, "netty-request", Side.C),
+                new Entry(what, Peer.NETTY_VERBENA.words(), row, "netty-request", Side.JAVA));
     }
 
     private static Stream<Entry> both(Row row, String parameter, String what) {
