@@ -7,6 +7,8 @@ import dev.verbena.internal.runtime.Teardown;
 import dev.verbena.internal.runtime.Threads;
 import dev.verbena.internal.util.Text;
 
+import org.jspecify.annotations.Nullable;
+
 import java.lang.foreign.MemorySegment;
 import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;
@@ -50,8 +52,10 @@ abstract class NativeObject implements AutoCloseable {
     private final NativeObject[] parents;
     private volatile int state = 1; // the number of references, and CLOSED
     private final CompletableFuture<Void> destroyed = new CompletableFuture<>();
-    private final Set<NativeObject> dependants = // they stay reachable, and messages name them
-            Collections.synchronizedSet(Collections.newSetFromMap(new IdentityHashMap<>(1)));
+
+    // They stay reachable, and messages name them. Guarded by the parents; null before the first:
+    // of ten thousand queue pairs none may have any.
+    private @Nullable Set<NativeObject> dependants;
 
     /**
      * Adds a reference to each parent. A subclass whose constructor fails calls {@link #abandon}.
@@ -64,7 +68,7 @@ abstract class NativeObject implements AutoCloseable {
             for (NativeObject parent : parents) {
                 parent.acquire();
                 held++;
-                parent.dependants.add(this);
+                parent.add(this);
             }
             complete = true;
         } finally {
@@ -106,7 +110,7 @@ abstract class NativeObject implements AutoCloseable {
 
     private void releaseParents(int count, Teardown end) {
         for (int i = 0; i < count; i++) {
-            parents[i].dependants.remove(this);
+            parents[i].remove(this);
             end.run(parents[i]::release);
         }
     }
@@ -226,8 +230,25 @@ abstract class NativeObject implements AutoCloseable {
 
     /** The objects created from this one that are not destroyed yet. */
     final List<NativeObject> dependants() {
-        synchronized (dependants) {
-            return List.copyOf(dependants);
+        synchronized (parents) {
+            return dependants == null ? List.of() : List.copyOf(dependants);
+        }
+    }
+
+    private void add(NativeObject dependant) {
+        synchronized (parents) {
+            if (dependants == null) {
+                dependants = Collections.newSetFromMap(new IdentityHashMap<>(1));
+            }
+            dependants.add(dependant);
+        }
+    }
+
+    private void remove(NativeObject dependant) {
+        synchronized (parents) {
+            if (dependants != null) {
+                dependants.remove(dependant);
+            }
         }
     }
 
