@@ -184,13 +184,7 @@ public final class CompletionQueue extends NativeObject {
     /** What this queue is armed for; as a member of its channel, it leads back to the queue. */
     final class Events extends CompletionEvents {
         Events(@Nullable Thread owner) {
-            super(
-                    adapter.queueDevice(),
-                    address,
-                    SendQueue.DEPTH_FACTOR * depth,
-                    owner,
-                    entry,
-                    callback != null);
+            super(adapter.queueDevice(), address, owner, entry, callback != null);
         }
 
         CompletionQueue queue() {
@@ -377,7 +371,6 @@ public final class CompletionQueue extends NativeObject {
         run(
                 () -> {
                     checkDepth(depth);
-                    poller.resized(SendQueue.DEPTH_FACTOR * depth);
                     Errno.check(
                             control.resizeCq(address, SendQueue.DEPTH_FACTOR * depth),
                             "ibv_resize_cq(%d)".formatted(SendQueue.DEPTH_FACTOR * depth),

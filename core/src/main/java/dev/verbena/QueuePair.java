@@ -55,8 +55,9 @@ import java.util.concurrent.CompletableFuture;
  * every failure.) Any other result: the request had no effect and has no completion, and the
  * connection is unchanged, unless {@link #connected} returns false now. Requests that were
  * {@linkplain OpFlags#DEFER deferred} are posted before a later post is refused or throws. A post
- * does not block, and does not throw for an error of the device. It allocates nothing, except for
- * the first request of a queue pair, the first deferred one, and a bind to a different region.
+ * does not block, and does not throw for an error of the device. It allocates nothing, except when
+ * more requests are outstanding than ever before, and for the first deferred request and a bind to
+ * a different region.
  *
  * <p><b>Memory.</b> From an accepted post to its completion, the memory of the buffers belongs to
  * the device (of an inline request: until the post returns). The {@link BufferList} itself may be

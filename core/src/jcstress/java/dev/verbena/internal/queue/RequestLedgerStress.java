@@ -22,7 +22,8 @@ public class RequestLedgerStress {
     @Outcome(expect = Expect.FORBIDDEN, desc = "It was seen before it was written.")
     @State
     public static class Publication {
-        private final RequestLedger ledger = new RequestLedger(ENDPOINT, 0, 4, 1);
+        private final QueueLock lock = new QueueLock(null);
+        private final RequestLedger ledger = new RequestLedger(ENDPOINT, 0, 4, 1, lock);
         private final int first = ledger.last() + 1;
 
         @Actor
@@ -34,11 +35,14 @@ public class RequestLedgerStress {
 
         @Actor
         public void complete(JJ_Result result) {
-            ledger.readAdded();
-            if (ledger.end(first, true)) {
-                result.r1 = ledger.context(first);
-                result.r2 = ledger.typeOf(first) == OperationType.WRITE ? 1 : 2;
-            }
+            lock.run(
+                    () -> {
+                        ledger.readAdded();
+                        if (ledger.end(first, true)) {
+                            result.r1 = ledger.context(first);
+                            result.r2 = ledger.typeOf(first) == OperationType.WRITE ? 1 : 2;
+                        }
+                    });
         }
     }
 
@@ -53,7 +57,7 @@ public class RequestLedgerStress {
         private final int first = ledger.add(1, OperationType.WRITE, false, true);
 
         private static RequestLedger withRoom() {
-            RequestLedger ledger = new RequestLedger(ENDPOINT, 0, 1, 1);
+            RequestLedger ledger = new RequestLedger(ENDPOINT, 0, 1, 1, new QueueLock(null));
             if (ledger.full()) {
                 throw new IllegalStateException("an empty ledger is full");
             }

@@ -53,14 +53,12 @@ public class CompletionEvents implements EventChannel.Member, CompletionPoller.L
      * The events of a completion queue, and its poller.
      *
      * @param queue the address of the {@code ibv_cq}, created with the context of the entry
-     * @param depth how many completions that holds
      * @param owner the thread that the queue is confined to, or null
      * @param calledBack whether each arm that fired gets a callback
      */
     public CompletionEvents(
             QueueDevice device,
             long queue,
-            int depth,
             @Nullable Thread owner,
             EventChannel<?>.Entry entry,
             boolean calledBack) {
@@ -68,7 +66,7 @@ public class CompletionEvents implements EventChannel.Member, CompletionPoller.L
         this.queue = queue;
         this.entry = entry;
         this.calledBack = calledBack;
-        this.poller = new CompletionPoller(device, queue, depth, owner, this);
+        this.poller = new CompletionPoller(device, queue, owner, this);
     }
 
     /** Polls the queue. */

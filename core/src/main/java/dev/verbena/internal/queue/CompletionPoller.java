@@ -45,11 +45,10 @@ public final class CompletionPoller {
 
     // Guarded by the lock, as what they refer to is.
     private final WorkCompletions raw = new WorkCompletions(BATCH);
-    private final long[] takenContext = new long[1]; // of a shared receive
     private final QueueRegistry registry = new QueueRegistry();
     private final Delivery delivery;
-    // The completions in raw that were polled and not taken yet. Some remain when the store is
-    // full.
+    // The completions in raw that were polled and not taken yet. Some remain when something was
+    // thrown.
     private int next;
     private int end;
     private boolean unsettled; // something is kept, synthesized or left: no short poll
@@ -66,15 +65,10 @@ public final class CompletionPoller {
     /**
      * Makes a poller.
      *
-     * @param depth how many completions the native queue holds; as many are kept
      * @param owner the thread that the queue is confined to, or null
      */
     public CompletionPoller(
-            QueueDevice device,
-            long address,
-            int depth,
-            @Nullable Thread owner,
-            Listener listener) {
+            QueueDevice device, long address, @Nullable Thread owner, Listener listener) {
         this.context = device.context();
         this.provider = device.provider();
         this.sharedQueues = device.sharedQueues();
@@ -83,7 +77,7 @@ public final class CompletionPoller {
         this.lock = new QueueLock(owner);
         this.sharedChain = owner == null ? null : new SendChains.Shared();
         this.ownerTasks = new OwnerTasks(lock, this::callOwner);
-        this.delivery = new Delivery(provider, counts, Math.max(BATCH, depth));
+        this.delivery = new Delivery(provider, counts);
     }
 
     // ---- queues that report here
@@ -138,13 +132,6 @@ public final class CompletionPoller {
                         registry.unshare(queuePairNumber, endpoint);
                     }
                 });
-    }
-
-    /** The native queue was resized: keeps as many completions from now on, if those are more. */
-    public void resized(int depth) {
-        CompletionRecords ring = new CompletionRecords(depth);
-        Credit[] credits = new Credit[depth];
-        changeByOwner(() -> delivery.enlarge(ring, credits));
     }
 
     /**
@@ -245,7 +232,7 @@ public final class CompletionPoller {
         if (plain < came) {
             next = plain;
             end = came;
-            var _ = take(into);
+            take(into);
             noteUnsettled();
         }
         return came < asked || into.remaining() == 0;
@@ -253,11 +240,13 @@ public final class CompletionPoller {
 
     private void pollAll(CompletionRecords into) {
         delivery.moveTo(into);
-        boolean allTaken = take(into);
+        take(into);
         int asked = Math.min(into.remaining(), BATCH);
-        while (allTaken && asked > 0) {
-            allTaken = refill(asked) && take(into) && end == asked;
-            asked = Math.min(into.remaining(), BATCH); // internal ones took no room
+        while (asked > 0) {
+            refill(asked);
+            take(into);
+            // Internal ones took no room.
+            asked = end == asked ? Math.min(into.remaining(), BATCH) : 0;
         }
         delivery.synthesizeDue(into);
         noteUnsettled();
@@ -271,23 +260,22 @@ public final class CompletionPoller {
     }
 
     /**
-     * Polls the available completions and keeps them for the consumer, as many as there is room
-     * for.
+     * Polls the available completions and keeps them for the consumer.
      *
-     * @return whether anything was taken
+     * @return whether there were any
      */
     public boolean drain() {
         if (!lock.acquire()) {
             return false;
         }
         try {
-            int before = next;
-            boolean more = take(null);
-            boolean any = next > before;
-            while (more && refill(BATCH)) {
-                more = take(null) && end == BATCH;
-                any |= next > 0;
-            }
+            boolean any = next < end;
+            take(null);
+            do {
+                refill(BATCH);
+                take(null);
+                any |= end > 0;
+            } while (end == BATCH);
             delivery.synthesizeDue(null);
             return any;
         } finally {
@@ -305,29 +293,24 @@ public final class CompletionPoller {
         return came;
     }
 
-    /** Polls again after all completions were taken. Returns whether there were new ones. */
-    private boolean refill(int count) {
+    /** Polls again, after all completions were taken. */
+    private void refill(int count) {
         next = 0;
         end = ask(count);
-        return end > 0;
     }
 
     /**
      * Takes completions out of {@link #raw}.
      *
      * @param to the consumer's records, or null to keep them
-     * @return whether all were taken; nothing of those that were not has changed
      */
-    private boolean take(@Nullable CompletionRecords to) {
+    private void take(@Nullable CompletionRecords to) {
         int came = end;
         int i = next;
         try {
             while (i < came) {
                 long id = raw.id(i);
                 if (WorkId.isShared(id)) {
-                    if (!delivery.hasRoom()) {
-                        break;
-                    }
                     takeShared(i++, id, to);
                     continue;
                 }
@@ -346,10 +329,9 @@ public final class CompletionPoller {
                                 : 0;
                 if (plain > 0) {
                     i += plain;
-                } else if (delivery.synthesizeBefore(ledger, WorkId.sequence(id), to)) {
-                    take(i++, ledger, WorkId.sequence(id), to);
                 } else {
-                    break;
+                    delivery.synthesizeBefore(ledger, WorkId.sequence(id), to);
+                    take(i++, ledger, WorkId.sequence(id), to);
                 }
             }
         } finally { // also when something was thrown that nobody expects
@@ -359,7 +341,6 @@ public final class CompletionPoller {
                 attention = true;
             }
         }
-        return i >= came;
     }
 
     private void take(
@@ -369,8 +350,7 @@ public final class CompletionPoller {
         long requestContext = ledger.context(sequence);
         OperationType type = ledger.typeOf(sequence);
         if (ledger.end(sequence, success)) {
-            Credit credit = silent ? null : ledger;
-            delivery.deliver(raw, index, ledger.endpoint(), credit, type, requestContext, to);
+            delivery.deliver(raw, index, ledger.endpoint(), ledger, type, requestContext, to);
         } else if (success && silent) {
             counts.internalSignal();
             ledger.endpoint().sendCounts().internalSignal();
@@ -382,16 +362,17 @@ public final class CompletionPoller {
         if (queue == null) {
             return; // closed
         }
-        if (!queue.take(WorkId.sequence(id), takenContext)) {
-            return;
+        SharedReceives.Slot receive = queue.take(WorkId.sequence(id));
+        if (receive == null) {
+            return; // refused, and kept by the provider all the same
         }
         Endpoint endpoint = registry.sharing(raw.queuePairNumber(index));
         if (endpoint == null) {
-            queue.delivered(); // of a closed queue pair, which has reported what it used up
+            receive.delivered(); // of a closed queue pair, which has reported what it used up
             return;
         }
         endpoint.receiveCounts().sharedReceive();
-        delivery.deliver(raw, index, endpoint, queue, OperationType.RECEIVE, takenContext[0], to);
+        delivery.deliver(raw, index, endpoint, receive, OperationType.RECEIVE, receive.context, to);
     }
 
     /**
@@ -503,8 +484,8 @@ public final class CompletionPoller {
     public void finish(RequestLedger ledger, long nanoseconds, int rest) {
         long start = System.nanoTime();
         while (ledger.outstanding() > 0 && !broken && System.nanoTime() - start < nanoseconds) {
-            if (!drain() && !canKeepMore()) {
-                break;
+            if (!drain() && !lock.run(() -> {})) {
+                break; // closed: nothing will come
             }
             Thread.onSpinWait();
         }
@@ -516,16 +497,6 @@ public final class CompletionPoller {
                         })) {
             announce();
         }
-    }
-
-    /** Whether the queue is open, and has room for the completions of another drain. */
-    private boolean canKeepMore() {
-        if (!lock.acquire()) {
-            return false;
-        }
-        boolean room = delivery.hasRoom();
-        lock.release();
-        return room;
     }
 
     /** Reports that completions were synthesized; without any lock of this completion queue. */

@@ -60,14 +60,9 @@ public final class CompletionRecords {
 
     /** Adds a record; there is {@link #remaining}. */
     void add(Endpoint endpoint, long context, long kind, int extra) {
-        set(size, endpoint, context, kind, extra);
+        extras[size] = extra;
+        write(size, endpoint, context, kind);
         added(1);
-    }
-
-    /** Writes a record, wherever it is. */
-    void set(int record, Endpoint endpoint, long context, long kind, int extra) {
-        extras[record] = extra;
-        write(record, endpoint, context, kind);
     }
 
     @SuppressWarnings("ReferenceEquality") // the same queue pair or another one
@@ -94,22 +89,6 @@ public final class CompletionRecords {
     /** So many were put. */
     void added(int count) {
         size += count;
-    }
-
-    /** Adds one of another's; there is {@link #remaining}. */
-    void addFrom(CompletionRecords from, int index) {
-        set(size, from, index);
-        added(1);
-    }
-
-    /** Writes one of another's. */
-    void set(int record, CompletionRecords from, int index) {
-        set(
-                record,
-                from.endpoints[index],
-                from.context(index),
-                from.kind(index),
-                from.extras[index]);
     }
 
     /** Whose request it was. */

@@ -1,7 +1,13 @@
 package dev.verbena.internal.queue;
 
-/** A queue that gets a slot back when a completion of it was delivered to the consumer. */
-public interface Credit {
-    /** A completion was delivered; called under the completion queue's lock. */
+/**
+ * The slot of a request whose completion is to be delivered. Called under the completion queue's
+ * lock.
+ */
+interface Credit {
+    /** The completion was delivered: the queue gets the slot back. */
     void delivered();
+
+    /** Memory to keep the completion in. It gives the slot back when it is delivered. */
+    KeptCompletion keep();
 }

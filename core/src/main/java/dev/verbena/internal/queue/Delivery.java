@@ -10,10 +10,8 @@ import java.util.ArrayList;
 
 /**
  * What the completions of one completion queue say, and where they go: to the consumer's records
- * when the consumer polls, otherwise into a ring until it does, each with the queue that gets a
- * slot back once it is delivered. When the ring is full, further completions stay in the native
- * completion queue, or in their {@link RequestLedger}. Also keeps the queue pairs that a failure
- * has ended until they can be notified, when no lock is held.
+ * when the consumer polls, otherwise into a list until it does ({@link KeptCompletion}). Also keeps
+ * the queue pairs that a failure has ended until they can be notified, when no lock is held.
  *
  * <p>It synthesizes the completions that the device will not report: of requests that the provider
  * refused after their posts had returned ACCEPTED, of receives posted to a queue pair in the error
@@ -27,23 +25,15 @@ import java.util.ArrayList;
 final class Delivery {
     private final Provider provider;
     private final CompletionCounts counts;
-    private CompletionRecords kept; // a ring, as these two
-    private @Nullable Credit[] credits; // of each record; null where no slot is freed
-    private int first;
-    private int size;
+    private @Nullable KeptCompletion first; // of those that are kept
+    private @Nullable KeptCompletion last;
     private final ArrayList<RequestLedger> synthesizing = new ArrayList<>(); // read by long polls
     private final ArrayList<Endpoint> failed = new ArrayList<>();
 
-    /**
-     * Keeps nothing yet.
-     *
-     * @param capacity how many completions it can keep
-     */
-    Delivery(Provider provider, CompletionCounts counts, int capacity) {
+    /** Keeps nothing yet. */
+    Delivery(Provider provider, CompletionCounts counts) {
         this.provider = provider;
         this.counts = counts;
-        this.kept = new CompletionRecords(capacity);
-        this.credits = new Credit[capacity];
     }
 
     /** Makes room for this many more queues, so that nothing here needs memory for them later. */
@@ -52,66 +42,34 @@ final class Delivery {
         failed.ensureCapacity(failed.size() + queues);
     }
 
-    /** Moves what was kept to a larger ring; no effect if it is not larger. */
-    void enlarge(CompletionRecords ring, @Nullable Credit[] ringCredits) {
-        if (ringCredits.length > credits.length) {
-            for (int i = 0; i < size; i++) {
-                ring.set(i, kept, at(i));
-                ringCredits[i] = credits[at(i)];
-            }
-            kept = ring;
-            credits = ringCredits;
-            first = 0;
-        }
-    }
-
     /** Whether nothing is kept for the consumer. */
     boolean isEmpty() {
-        return size == 0;
+        return first == null;
     }
 
     /** Drops what was kept, and frees the slots: nobody will ask for it. */
     void forget() {
-        while (size > 0) {
-            freeFirst();
+        for (KeptCompletion kept = first; kept != null; kept = first) {
+            first = kept.next;
+            kept.delivered();
         }
     }
 
     /** Delivers the oldest of what was kept, as much as fits, and frees the slots. */
     void moveTo(CompletionRecords to) {
-        while (to.remaining() > 0 && size > 0) {
-            to.addFrom(kept, first);
-            freeFirst();
+        for (KeptCompletion kept = first; kept != null && to.remaining() > 0; kept = first) {
+            first = kept.next;
+            kept.moveTo(to);
         }
-    }
-
-    private void freeFirst() {
-        Credit credit = credits[first];
-        first = at(1);
-        size--;
-        if (credit != null) {
-            credit.delivered();
-        }
-    }
-
-    private int at(int index) {
-        int at = first + index;
-        return at < credits.length ? at : at - credits.length;
-    }
-
-    /** Whether one more completion can be kept. */
-    boolean hasRoom() {
-        return size < credits.length;
     }
 
     /** Whether plain successes may go to the consumer as they are: nothing is kept before them. */
     boolean takesPlain(CompletionRecords to, int count) {
-        return size == 0 && to.remaining() >= count;
+        return first == null && to.remaining() >= count;
     }
 
     /**
-     * Delivers or keeps a completion that the provider reported, when there {@linkplain #hasRoom is
-     * room}.
+     * Delivers or keeps a completion that the provider reported.
      *
      * @param type the request's type; a receive's completion may be of another
      */
@@ -119,7 +77,7 @@ final class Delivery {
             WorkCompletions raw,
             int index,
             Endpoint endpoint,
-            @Nullable Credit credit,
+            Credit credit,
             OperationType type,
             long context,
             @Nullable CompletionRecords to) {
@@ -152,13 +110,13 @@ final class Delivery {
     }
 
     /**
-     * Delivers or keeps a completion, when there {@linkplain #hasRoom is room}.
+     * Delivers or keeps a completion.
      *
      * @param kind the second word of its record
      */
     void deliver(
             Endpoint endpoint,
-            @Nullable Credit credit,
+            Credit credit,
             long context,
             long kind,
             int extra,
@@ -169,14 +127,17 @@ final class Delivery {
             noteFailure(endpoint, type, status);
         }
         if (to != null && takesPlain(to, 1)) {
-            if (credit != null) {
-                credit.delivered();
-            }
+            credit.delivered();
             to.add(endpoint, context, kind, extra);
         } else {
-            int at = at(size++);
-            credits[at] = credit;
-            kept.set(at, endpoint, context, kind, extra);
+            KeptCompletion kept = credit.keep();
+            kept.put(endpoint, context, kind, extra);
+            if (first == null || last == null) {
+                first = kept;
+            } else {
+                last.next = kept;
+            }
+            last = kept;
             counts.kept();
         }
         try {
@@ -206,27 +167,19 @@ final class Delivery {
         }
     }
 
-    /**
-     * Delivers the synthesized completions before a request that the provider reports now.
-     *
-     * @return whether all of them were delivered, and there is room for the request, too
-     */
-    boolean synthesizeBefore(RequestLedger ledger, int sequence, @Nullable CompletionRecords to) {
+    /** Delivers the synthesized completions before a request that the provider reports now. */
+    void synthesizeBefore(RequestLedger ledger, int sequence, @Nullable CompletionRecords to) {
         ledger.readAdded();
-        while (hasRoom()) {
-            if (!ledger.nextSynthesizedBefore(sequence)) {
-                return true;
-            }
+        while (ledger.nextSynthesizedBefore(sequence)) {
             deliverSynthesized(ledger, to);
         }
-        return false;
     }
 
-    /** Delivers the synthesized completions that are due, as far as there is room. */
+    /** Delivers the synthesized completions that are due. */
     void synthesizeDue(@Nullable CompletionRecords to) {
         for (int i = 0; i < synthesizing.size(); i++) {
             RequestLedger ledger = synthesizing.get(i);
-            while (hasRoom() && ledger.nextSynthesized()) {
+            while (ledger.nextSynthesized()) {
                 deliverSynthesized(ledger, to);
             }
             if (ledger.outstanding() == 0) {
@@ -240,7 +193,7 @@ final class Delivery {
         counts.synthesized();
         deliver(
                 ledger.endpoint(),
-                ledger.silent(sequence) ? null : ledger,
+                ledger,
                 ledger.context(sequence),
                 CompletionRecords.failure(ledger.typeOf(sequence), ledger.synthesizedStatus(), 0),
                 0,

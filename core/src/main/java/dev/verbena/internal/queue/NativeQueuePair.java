@@ -161,7 +161,8 @@ public abstract class NativeQueuePair extends Endpoint {
 
     private SendQueue createSendQueue(int interval, long maxMessageBytes) {
         CompletionPoller poller = sendCompletions.poller();
-        RequestLedger ledger = new RequestLedger(this, sendSlot, limits.initiatorDepth(), interval);
+        RequestLedger ledger =
+                new RequestLedger(this, sendSlot, limits.initiatorDepth(), interval, poller.lock());
         SendChains chains =
                 new SendChains(
                         device.provider(),
@@ -185,7 +186,8 @@ public abstract class NativeQueuePair extends Endpoint {
 
     private ReceiveQueue createReceiveQueue() {
         CompletionPoller poller = receiveCompletions.poller();
-        RequestLedger ledger = new RequestLedger(this, receiveSlot, limits.receiveDepth(), 1);
+        RequestLedger ledger =
+                new RequestLedger(this, receiveSlot, limits.receiveDepth(), 1, poller.lock());
         ReceiveQueue queue =
                 new ReceiveQueue(
                         ledger,

@@ -22,7 +22,7 @@ import java.lang.invoke.VarHandle;
  * more as may stand between two internal signals: a post that NDK's way of counting allows is never
  * refused.
  */
-public final class RequestLedger extends RequestSlots implements Credit {
+public final class RequestLedger extends RequestSlots {
     /**
      * The first sequence number. They wrap around so soon that each test of some dozen requests
      * passes the wrap; from 0 on, a mistake would show after two billion requests.
@@ -35,7 +35,7 @@ public final class RequestLedger extends RequestSlots implements Credit {
     private static final VarHandle ADDED = counter("added");
     private static final VarHandle RETIRED = counter("retired");
     private static final VarHandle SILENT_RETIRED = counter("silentRetired");
-    private static final VarHandle DELIVERED = counter("delivered");
+    private static final VarHandle FREED = counter("freed");
     private static final VarHandle BYTES = counter("bytes", long.class);
 
     private final Endpoint endpoint;
@@ -43,10 +43,12 @@ public final class RequestLedger extends RequestSlots implements Credit {
     private final long queue;
     private final int depth;
     private final int interval;
+    private final QueueLock completing;
 
     // Written by the posting side.
     private int added = FIRST;
     private int silentAdded;
+    private int certain; // so many may be outstanding: not above the depth, and there is memory
     private int limit = FIRST; // while "added" is below it there is a free slot for certain
     private int noted = FIRST; // what "added" was when the counts heard of it last
     private long bytes; // by BYTES; of a receive queue, by the completing side
@@ -55,7 +57,7 @@ public final class RequestLedger extends RequestSlots implements Credit {
     private int retired = FIRST;
     private int seen = FIRST; // how much of "added" this side has read
     private int silentRetired;
-    private int delivered = FIRST;
+    private int freed = FIRST; // slots, whether of silent requests or of others
     private boolean synthesizes; // a request was marked SYNTHESIZED or ENDED
     private boolean awaitsInternal; // before synthesized completions, as silent ones may fail
 
@@ -76,14 +78,17 @@ public final class RequestLedger extends RequestSlots implements Credit {
      *
      * @param depth how many requests may be outstanding
      * @param interval how many silent requests may follow each other until one asks for a signal
+     * @param completing the completion queue's lock
      */
-    public RequestLedger(Endpoint endpoint, long queue, int depth, int interval) {
+    public RequestLedger(
+            Endpoint endpoint, long queue, int depth, int interval, QueueLock completing) {
         super(depth + interval - 1);
         this.endpoint = endpoint;
         this.counts = WorkId.isReceive(queue) ? endpoint.receiveCounts() : endpoint.sendCounts();
         this.queue = queue;
         this.depth = depth;
         this.interval = interval;
+        this.completing = completing;
     }
 
     /** The queue pair that the requests belong to. */
@@ -103,33 +108,39 @@ public final class RequestLedger extends RequestSlots implements Credit {
 
     /**
      * Whether the number of outstanding requests, as far as this side knows, equals the queue's
-     * depth.
+     * depth. Allocates when one more would be more than ever before.
      */
     public boolean full() {
-        return added - limit >= 0 && fullNow();
+        return !hasRoom(1);
     }
 
     /** Whether so many requests may be added, as {@link #full} counts: all of them or none. */
     boolean hasRoom(int count) {
-        if (added + count - limit <= 0) {
-            return true;
-        }
-        fullNow();
-        int granted = silentAdded == (int) SILENT_RETIRED.getAcquire(this) ? 0 : interval - 1;
-        return added + count - limit <= granted;
+        int end = added + count;
+        return end - limit <= 0 || end - renewedLimit() <= 0 || makeRoom(count);
     }
 
-    private boolean fullNow() {
-        ensureRequests();
-        int silent = silentAdded - (int) SILENT_RETIRED.getAcquire(this);
-        int others = added - silentAdded - (int) DELIVERED.getAcquire(this);
-        // Without what is granted on top for silent ones: those may end before the next check.
-        limit = added + depth - others - silent;
+    private int renewedLimit() {
         if (added - noted > NOTE_EVERY) {
             noted = added;
             counts.added(added - FIRST);
         }
-        return others + silent >= depth + (silent > 0 ? interval - 1 : 0);
+        limit = (int) FREED.getAcquire(this) + certain;
+        return limit;
+    }
+
+    /** Apart from what is certain: silent requests may end before the next check. */
+    private boolean makeRoom(int count) {
+        int outstanding = added + count - (int) FREED.getAcquire(this);
+        int silent = silentAdded - (int) SILENT_RETIRED.getAcquire(this);
+        if (outstanding > depth + (silent > 0 ? interval - 1 : 0)) {
+            return false;
+        }
+        if (outstanding > room()) {
+            grow(outstanding, added, completing);
+            certain = Math.min(depth, room());
+        }
+        return true;
     }
 
     /**
@@ -263,7 +274,11 @@ public final class RequestLedger extends RequestSlots implements Credit {
     /** A completion of this queue was delivered to the consumer. */
     @Override
     public void delivered() {
-        DELIVERED.setRelease(this, delivered + 1);
+        free(1);
+    }
+
+    private void free(int slots) {
+        FREED.setRelease(this, freed + slots);
     }
 
     // What follows is for the completing side, under the completion queue's lock.
@@ -283,14 +298,28 @@ public final class RequestLedger extends RequestSlots implements Credit {
         if (seen - sequence <= 0 || (state & RequestState.ENDED) != 0) {
             return false; // of a request that was refused, or whose end was reported
         }
+        boolean reported =
+                (state & RequestState.INTERNAL) == 0
+                        && (!success || (state & RequestState.SILENT) == 0);
+        if (reported) {
+            takeSlot(state);
+        }
         if (sequence - retired >= 0) {
             retire(sequence, success);
         }
         if (synthesizes) {
             mark(sequence, RequestState.ENDED);
         }
-        return (state & RequestState.INTERNAL) == 0
-                && (!success || (state & RequestState.SILENT) == 0);
+        return reported;
+    }
+
+    /**
+     * A request's completion is to be delivered: a silent one has a slot as others have until then.
+     */
+    private void takeSlot(int state) {
+        if ((state & RequestState.SILENT) != 0) {
+            free(-1); // before it is retired
+        }
     }
 
     private void retire(int last, boolean success) {
@@ -335,6 +364,7 @@ public final class RequestLedger extends RequestSlots implements Credit {
         RETIRED.setRelease(this, next);
         if (silent > 0) {
             SILENT_RETIRED.setRelease(this, silentRetired + silent);
+            free(silent); // last: the posting side reads in the other order
         }
     }
 
@@ -359,7 +389,7 @@ public final class RequestLedger extends RequestSlots implements Credit {
         }
         to.added(count);
         RETIRED.setRelease(this, oldest + count);
-        DELIVERED.setRelease(this, delivered + count);
+        free(count);
         return count;
     }
 
@@ -507,15 +537,17 @@ public final class RequestLedger extends RequestSlots implements Credit {
 
     /** Ends a synthesized or suppressed request; true when its completion is to be delivered. */
     private boolean endSynthesized(int sequence, int state) {
-        retire(sequence, false);
-        if ((state & RequestState.ENDED) != 0) { // suppressed
-            if ((state & RequestState.SILENT) == 0) {
-                delivered(); // its slot is as free as one whose completion was delivered
-            }
-            return false;
+        boolean suppressed = (state & RequestState.ENDED) != 0;
+        boolean reported = !suppressed && (state & RequestState.INTERNAL) == 0;
+        if (reported) {
+            takeSlot(state);
         }
+        retire(sequence, false);
         mark(sequence, RequestState.ENDED);
-        return (state & RequestState.INTERNAL) == 0;
+        if (suppressed && (state & RequestState.SILENT) == 0) {
+            delivered(); // its slot is as free as one whose completion was delivered
+        }
+        return reported;
     }
 
     /**

@@ -8,11 +8,14 @@ import java.util.Objects;
 
 /**
  * The memory of a queue's requests: of each its context, its {@link RequestState}, and the window
- * that it names. The place of a request is its sequence number, counted around.
+ * that it names; and memory to keep its completion. The place of a request is its sequence number,
+ * counted around. The memory grows when more requests are outstanding than ever before.
  *
  * <p>A {@link RequestLedger} is one by inheritance: an object less to be read for each request.
  */
-abstract class RequestSlots {
+abstract class RequestSlots implements Credit {
+    private static final int FIRST_PLACES = 16; // with 8, full() looks so often that posts suffer
+    private static final int INTERNAL = 2; // places for requests of this library's own
     private static final OperationType[] TYPES = OperationType.values();
     private static final long[] NOTHING = {0, RequestState.ENDED}; // never written
     private static final @Nullable Window[] NO_WINDOWS = {};
@@ -20,10 +23,14 @@ abstract class RequestSlots {
     private final int most;
 
     /**
-     * Two for each request: its context and its state. Until the first is added, one that has
-     * ended: a provider may report what was never added, and most of many connections may be idle.
+     * Two for each place: the context and the state of its request. Until the first is added, one
+     * that has ended: a provider may report what was never added, and most of many connections may
+     * be idle.
      */
     long[] requests = NOTHING;
+
+    private int room; // how many requests of the caller's there is memory for
+    private @Nullable KeptCompletion spare; // for their completions: as many as are not kept
 
     // Null but for outstanding requests that name one; empty until the first does.
     private @Nullable Window[] windows = NO_WINDOWS;
@@ -37,16 +44,70 @@ abstract class RequestSlots {
         this.most = most;
     }
 
-    /** How many requests there is memory for: the most of the caller's, and two internal ones. */
-    private int places() {
-        return Integer.highestOneBit(most + 1) << 1;
+    /** How many places there are for so many requests of the caller's, and the internal ones. */
+    private static int places(int requests) {
+        return Integer.highestOneBit(requests + INTERNAL - 1) << 1;
     }
 
-    /** Allocates, the first time that a request is to be added. */
-    final void ensureRequests() {
-        if (requests.length == NOTHING.length) {
-            requests = new long[2 * places()];
+    /** How many requests of the caller's there is memory for. */
+    final int room() {
+        return room;
+    }
+
+    /**
+     * Makes room for more requests, by the posting side.
+     *
+     * @param needed for how many of the caller's, at least
+     * @param next the sequence number of the request that is added next
+     * @param completing the lock of the completing side
+     * @throws OutOfMemoryError with no effect but perhaps more room
+     */
+    final void grow(int needed, int next, QueueLock completing) {
+        int places = Math.max(FIRST_PLACES, places(needed));
+        boolean open = completing.acquire(); // once closed, there is no completing side
+        try {
+            moveTo(new long[2 * places], next);
+            for (int larger = Math.min(most, places - INTERNAL); room < larger; room++) {
+                spare = new Kept(spare);
+            }
+        } finally {
+            if (open) {
+                completing.release();
+            }
         }
+    }
+
+    /** Also what has ended: its completion may come late. */
+    private void moveTo(long[] larger, int next) {
+        int places = requests.length / 2;
+        for (int i = 1; i <= larger.length / 2; i++) {
+            int sequence = next - i;
+            int to = sequence << 1 & larger.length - 1;
+            larger[to] = i <= places ? requests[contextAt(sequence)] : 0;
+            larger[to + 1] = i <= places ? requests[stateAt(sequence)] : RequestState.ENDED;
+        }
+        requests = larger;
+    }
+
+    /** A completion of this queue. */
+    private final class Kept extends KeptCompletion {
+        Kept(@Nullable KeptCompletion next) {
+            this.next = next;
+        }
+
+        @Override
+        void delivered() {
+            next = spare;
+            spare = this;
+            RequestSlots.this.delivered();
+        }
+    }
+
+    @Override
+    public final KeptCompletion keep() {
+        KeptCompletion kept = Objects.requireNonNull(spare, "more completions than requests");
+        spare = kept.next;
+        return kept;
     }
 
     // Where a request's context and state are. The JIT checks no index that was masked to its
@@ -60,8 +121,10 @@ abstract class RequestSlots {
         return (sequence << 1 | 1) & requests.length - 1;
     }
 
+    /** From any thread, if the request is outstanding. */
     final int state(int sequence) {
-        return (int) requests[stateAt(sequence)];
+        long[] requests = this.requests; // the posting side may replace it
+        return (int) requests[(sequence << 1 | 1) & requests.length - 1];
     }
 
     final void mark(int sequence, int marks) {
@@ -92,7 +155,7 @@ abstract class RequestSlots {
     /** Allocates, the first time that a request is to name a window. */
     final void ensureWindows() {
         if (windows.length == 0) {
-            windows = new Window[places()];
+            windows = new Window[places(most)];
         }
     }
 

@@ -6,6 +6,8 @@ import dev.verbena.Status;
 import dev.verbena.VerbenaException;
 import dev.verbena.internal.verbs.ReceiveRequest;
 
+import org.jspecify.annotations.Nullable;
+
 import java.lang.ref.Reference;
 import java.util.Arrays;
 import java.util.concurrent.atomic.AtomicLong;
@@ -17,8 +19,27 @@ import java.util.function.IntSupplier;
  * its lower bits; the rest counts how often the slot was used. So a receive that the provider
  * refused, but may have kept, does not complete in the name of a later one.
  */
-public final class SharedReceives implements Credit {
+public final class SharedReceives {
     private static final int SLOTS = 1 << 16; // more than any queue has, so a slot stays the same
+
+    /** Of one receive, until its completion is delivered. */
+    final class Slot extends KeptCompletion implements Credit {
+        private final int index;
+
+        private Slot(int index) {
+            this.index = index;
+        }
+
+        @Override
+        public KeptCompletion keep() {
+            return this;
+        }
+
+        @Override
+        public void delivered() {
+            SharedReceives.this.delivered(index);
+        }
+    }
 
     private final long queue;
     private final long address;
@@ -28,11 +49,11 @@ public final class SharedReceives implements Credit {
     private final QueueLock lock = new QueueLock(null);
 
     // Guarded by the lock.
-    private long[] contexts = {}; // its length is the number of slots: the greatest depth so far
+    private Slot[] slots = {}; // as many as the greatest depth so far
     private int[] sequences = {}; // of the receive in each slot, or of the next one there
     private int[] free = {};
     private int freeCount;
-    private int undelivered;
+    private int waiting; // for a message, as far as is known
     private int threshold; // 0 for none
     private Runnable ranLow = () -> {};
 
@@ -65,16 +86,23 @@ public final class SharedReceives implements Credit {
     }
 
     private void addSlots(int count) {
-        int before = contexts.length;
-        long[] longerContexts = Arrays.copyOf(contexts, before + count);
+        int before = slots.length;
+        Slot[] longer = Arrays.copyOf(slots, before + count);
+        for (int slot = before; slot < longer.length; slot++) {
+            longer[slot] = new Slot(slot);
+        }
         int[] longerSequences = Arrays.copyOf(sequences, before + count);
         free = Arrays.copyOf(free, before + count);
-        contexts = longerContexts;
+        slots = longer;
         sequences = longerSequences;
         for (int slot = before + count - 1; slot >= before; slot--) {
             sequences[slot] = slot;
             free[freeCount++] = slot;
         }
+    }
+
+    private int undelivered() {
+        return slots.length - freeCount;
     }
 
     /** How many receives may be posted. */
@@ -97,10 +125,10 @@ public final class SharedReceives implements Credit {
                     "A shared receive queue that refuses receives cannot be resized: create another one");
         }
         try {
-            if (undelivered > newDepth) {
-                return undelivered;
+            if (undelivered() > newDepth) {
+                return undelivered();
             }
-            addSlots(Math.max(0, newDepth - contexts.length));
+            addSlots(Math.max(0, newDepth - slots.length));
             int answer = modify.getAsInt();
             if (answer == 0) {
                 depth = newDepth;
@@ -127,13 +155,13 @@ public final class SharedReceives implements Credit {
             if (refusal != PostResult.ACCEPTED) {
                 return refusal;
             }
-            if (undelivered >= depth) {
+            if (undelivered() >= depth) {
                 return PostResult.FULL;
             }
             int slot = free[freeCount - 1];
             int sequence = sequences[slot];
             sequences[slot] = sequence + SLOTS; // until it is posted for certain
-            contexts[slot] = context;
+            slots[slot].context = context;
             int answer =
                     request.postShared(
                             address, WorkId.of(queue, sequence), buffers.address(), count);
@@ -142,7 +170,7 @@ public final class SharedReceives implements Credit {
             }
             sequences[slot] = sequence;
             freeCount--;
-            undelivered++;
+            waiting++;
             posted.setOpaque(posted.getPlain() + 1);
             return PostResult.ACCEPTED;
         } finally {
@@ -161,7 +189,7 @@ public final class SharedReceives implements Credit {
         if (!lock.acquire()) {
             return 0;
         }
-        int outstanding = contexts.length - freeCount;
+        int outstanding = waiting;
         lock.release();
         return outstanding;
     }
@@ -205,25 +233,23 @@ public final class SharedReceives implements Credit {
     }
 
     /**
-     * A receive has completed: frees its slot.
+     * A receive has completed.
      *
-     * @param context an array of the caller whose first element is set
-     * @return false for one that was refused, and that the provider kept all the same: its
+     * @return its slot; null for one that was refused, and that the provider kept all the same: its
      *     completion is dropped
      */
-    boolean take(int sequence, long[] context) {
+    @Nullable Slot take(int sequence) {
         boolean open = lock.acquire(); // once closed, completions are delivered all the same
         int slot = sequence & SLOTS - 1;
-        boolean posted = slot < contexts.length && sequences[slot] == sequence;
-        if (posted) {
-            context[0] = contexts[slot];
+        Slot taken = slot < slots.length && sequences[slot] == sequence ? slots[slot] : null;
+        if (taken != null) {
             sequences[slot] = sequence + SLOTS;
-            free[freeCount++] = slot;
+            waiting--;
         }
         if (open) {
             lock.release();
         }
-        return posted;
+        return taken;
     }
 
     private void callBack(int asked) {
@@ -241,14 +267,13 @@ public final class SharedReceives implements Credit {
         return queue;
     }
 
-    @Override
-    public void delivered() {
+    private void delivered(int slot) {
         if (!lock.acquire()) {
             return;
         }
-        undelivered--;
+        free[freeCount++] = slot;
         int asked = threshold;
-        boolean low = contexts.length - freeCount < asked;
+        boolean low = waiting < asked;
         if (low) {
             threshold = 0;
         }

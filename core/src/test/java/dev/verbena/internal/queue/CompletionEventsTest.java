@@ -40,9 +40,7 @@ class CompletionEventsTest {
 
     private void make(int vendor, boolean calledBack) {
         device.vendorId = vendor;
-        events =
-                new CompletionEvents(
-                        QueueDevices.of(device), queue, 16, owner[0], entry, calledBack);
+        events = new CompletionEvents(QueueDevices.of(device), queue, owner[0], entry, calledBack);
         poller = events.poller();
         entry.enter(events);
         Endpoint endpoint = new Endpoint(new WindowTable());

@@ -102,27 +102,4 @@ class CompletionRecordsTest {
         assertThat(records.bytes(0)).isZero();
         assertThat(records.remaining()).isZero();
     }
-
-    @Test
-    void thoseThatMoveKeepAllTheirParts() {
-        CompletionRecords records = new CompletionRecords(3);
-        add(records, a, 1);
-        OperationType invalidated = OperationType.RECEIVE_AND_INVALIDATE;
-        records.add(b, 2, CompletionRecords.success(invalidated, 8, false), 0x77);
-        records.add(a, 3, CompletionRecords.success(OperationType.RECEIVE, 9, true), 0x88);
-        CompletionRecords others = new CompletionRecords(4);
-        others.addFrom(records, 1);
-        others.addFrom(records, 2);
-        assertThat(others.remaining()).isEqualTo(2);
-        assertThat(all(others)).containsExactly("b 2", "a 3");
-        assertThat(others.type(0)).isEqualTo(invalidated);
-        assertThat(others.extra(0)).isEqualTo(0x77);
-        assertThat(others.bytes(0)).isEqualTo(8);
-        assertThat(others.immediate(1)).isTrue();
-        assertThat(others.extra(1)).isEqualTo(0x88);
-        assertThat(others.bytes(1)).isEqualTo(9);
-        others.set(0, records, 0);
-        assertThat(all(others)).containsExactly("a 1", "a 3");
-        assertThat(others.extra(0)).isZero();
-    }
 }

@@ -5,7 +5,6 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.verbena.OperationType;
 import dev.verbena.internal.verbs.FakeDevice;
-import dev.verbena.internal.verbs.Provider;
 
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -109,7 +108,7 @@ class QueueTest {
     private static CompletionPoller poller(
             FakeDevice device, Thread owner, CompletionPoller.Listener listener) {
         return new CompletionPoller(
-                QueueDevices.of(device), device.createCq(1, 0, 0, 0), 1, owner, listener);
+                QueueDevices.of(device), device.createCq(1, 0, 0, 0), owner, listener);
     }
 
     @Test
@@ -161,41 +160,6 @@ class QueueTest {
         assertThat(poller.drain()).isFalse();
         assertThat(poller.waiting(-1)).isFalse();
         device.dispose();
-    }
-
-    @Test
-    void keptCompletionsComeOutInOrderRoundTheRing() {
-        Delivery kept = new Delivery(Provider.of(0, 0), new CompletionCounts(), 10);
-        CompletionRecords out = new CompletionRecords(3);
-        int[] ended = {0};
-        int added = 0;
-        int next = 0;
-        for (int round = 0; round < 20; round++) {
-            for (int i = 0; i < 4 && kept.hasRoom(); i++) {
-                Credit credit = added % 2 == 0 ? () -> ended[0]++ : null;
-                kept.deliver(ENDPOINT, credit, added, 0, added, null);
-                added++;
-            }
-            out.clear();
-            kept.moveTo(out);
-            for (int i = 0; i < out.size(); i++) {
-                assertThat(out.extra(i)).isEqualTo(next);
-                assertThat(out.context(i)).isEqualTo(next++);
-                assertThat(out.endpoint(i)).isSameAs(ENDPOINT);
-            }
-        }
-        assertThat(added).as("full in the end").isEqualTo(next + 7);
-        kept.enlarge(new CompletionRecords(12), new Credit[12]);
-        assertThat(kept.hasRoom()).isTrue();
-        while (!kept.isEmpty()) {
-            out.clear();
-            kept.moveTo(out);
-            for (int i = 0; i < out.size(); i++) {
-                assertThat(out.context(i)).isEqualTo(next++);
-            }
-        }
-        assertThat(next).isEqualTo(added);
-        assertThat(ended[0]).isEqualTo((added + 1) / 2);
     }
 
     @Test

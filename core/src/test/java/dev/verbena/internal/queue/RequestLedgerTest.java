@@ -2,6 +2,8 @@ package dev.verbena.internal.queue;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import com.sun.management.ThreadMXBean;
+
 import dev.verbena.OperationType;
 
 import org.junit.jupiter.api.Nested;
@@ -10,6 +12,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
+import java.lang.management.ManagementFactory;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Deque;
@@ -22,11 +25,17 @@ class RequestLedgerTest {
     private static final int STATUS = 21;
     private static final int FLUSHED = 5;
 
+    private static final ThreadMXBean THREADS = (ThreadMXBean) ManagementFactory.getThreadMXBean();
+
     private final WindowTable windows = new WindowTable();
     private final Endpoint endpoint = new Endpoint(windows);
 
     private RequestLedger ledger(int depth, int interval) {
         return Ledgers.withRoom(endpoint, WorkId.queue(3, 1, false), depth, interval);
+    }
+
+    private RequestLedger empty(int depth, int interval) {
+        return Ledgers.empty(endpoint, WorkId.queue(3, 1, false), depth, interval);
     }
 
     private static int write(RequestLedger ledger, long context) {
@@ -61,7 +70,7 @@ class RequestLedgerTest {
      */
     @Test
     void anEmptyOneKnowsOfNoRequest() {
-        RequestLedger ledger = new RequestLedger(endpoint, WorkId.queue(3, 1, false), 8, 4);
+        RequestLedger ledger = empty(8, 4);
         for (int sequence : new int[] {ledger.last(), ledger.last() + 1, 0, -1}) {
             assertThat(ends(ledger, sequence, true)).isFalse();
             assertThat(ends(ledger, sequence, false)).isFalse();
@@ -101,6 +110,105 @@ class RequestLedgerTest {
         assertThat(others).isEqualTo(depth);
     }
 
+    /** Whatever has ended meanwhile: the numbers of requests go on. */
+    @Test
+    void requestsStayWhatTheyAreWhileItGrows() {
+        for (int ended = 0; ended < 20; ended++) {
+            RequestLedger ledger = empty(100, 50);
+            for (int i = 0; i < ended; i++) {
+                assertThat(ledger.full()).isFalse();
+                assertThat(ends(ledger, write(ledger, -1), true)).isTrue();
+                ledger.delivered();
+            }
+            int first = ledger.last() + 1;
+            for (int i = 0; i < 100; i++) {
+                assertThat(ledger.full()).isFalse();
+                if (i % 3 == 0) {
+                    silent(ledger, i);
+                } else {
+                    write(ledger, i);
+                }
+            }
+            for (int i = 0; i < 100; i++) {
+                assertThat(ledger.context(first + i)).isEqualTo(i);
+                assertThat(ledger.silent(first + i)).isEqualTo(i % 3 == 0);
+            }
+            assertThat(ledger.outstanding()).isEqualTo(100);
+        }
+    }
+
+    @Test
+    void whatHasEndedBeforeItGrewDoesNotEndAgain() {
+        RequestLedger ledger = empty(100, 1);
+        assertThat(ledger.full()).isFalse();
+        int refused = write(ledger, 1);
+        ledger.synthesize(refused, refused, STATUS, FLUSHED);
+        assertThat(due(ledger)).containsExactly("1 " + STATUS);
+        ledger.delivered();
+        assertThat(ledger.hasRoom(100)).isTrue();
+        for (int late = refused - 200; late <= refused; late++) {
+            assertThat(ends(ledger, late, true)).isFalse();
+        }
+    }
+
+    @Test
+    void itTakesMemoryWhenMoreAreOutstandingThanEverBefore() {
+        RequestLedger ledger = empty(100, 1);
+        assertThat(allocatedBy(ledger, 1, 1)).isBetween(100L, 1500L);
+        long first = 0;
+        long again = 0;
+        for (int most = 2; most <= 100; most++) {
+            first += allocatedBy(ledger, most, 1);
+            again += allocatedBy(ledger, most, 50);
+        }
+        assertThat(first).isBetween(100 * 48L, 20_000L);
+        assertThat(again).as("bytes").isLessThan(2_000);
+    }
+
+    /** How many bytes it takes that so many requests are outstanding and then kept, repeatedly. */
+    private static long allocatedBy(RequestLedger ledger, int most, int rounds) {
+        KeptCompletion[] kept = new KeptCompletion[most];
+        long before = THREADS.getCurrentThreadAllocatedBytes();
+        for (int round = 0; round < rounds; round++) {
+            for (int i = 0; i < most && !ledger.full(); i++) {
+                write(ledger, i);
+            }
+            ledger.readAdded();
+            for (int i = 0; i < most; i++) {
+                ledger.end(ledger.last() - most + 1 + i, true);
+                kept[i] = ledger.keep();
+            }
+            for (KeptCompletion each : kept) {
+                each.delivered();
+            }
+        }
+        return THREADS.getCurrentThreadAllocatedBytes() - before;
+    }
+
+    /** Until its completion is delivered, which needs memory while it waits. */
+    @Test
+    void aSilentOneThatFailedHasItsSlotAsOthersHave() {
+        RequestLedger ledger = empty(8, 4);
+        List<KeptCompletion> kept = new ArrayList<>();
+        for (int round = 0; round < 3; round++) {
+            for (int i = 0; i < 8; i++) {
+                assertThat(ledger.full()).isFalse();
+                int sequence = silent(ledger, i);
+                if (i % 2 == 0) {
+                    assertThat(ends(ledger, sequence, false)).isTrue();
+                } else {
+                    ledger.synthesize(sequence, sequence, STATUS, FLUSHED);
+                    assertThat(due(ledger)).hasSize(1);
+                }
+                kept.add(ledger.keep());
+            }
+            assertThat(ledger.outstanding()).isZero();
+            assertThat(ledger.full()).isTrue();
+            kept.forEach(KeptCompletion::delivered);
+            kept.clear();
+        }
+    }
+
     /** All of a batch, or none. */
     @Test
     void itHasRoomForExactlyWhatMayBeAdded() {
@@ -138,7 +246,7 @@ class RequestLedgerTest {
     @CsvSource({"1,1", "2,1", "5,2", "8,4", "20,10"})
     void itIsFullWhenNdkCountsSo(int depth, int interval) {
         Random random = new Random(depth);
-        RequestLedger ledger = ledger(depth, interval);
+        RequestLedger ledger = empty(depth, interval);
         Deque<Integer> silent = new ArrayDeque<>(); // outstanding, as far as was polled
         Deque<Integer> others = new ArrayDeque<>();
         int ended = 0; // and not delivered

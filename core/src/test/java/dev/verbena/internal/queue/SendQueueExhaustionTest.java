@@ -36,15 +36,11 @@ class SendQueueExhaustionTest {
                     0, completions, completions, 0, new QueuePairShape(2 * DEPTH, 1, 1, 1, 0));
     private final CompletionPoller poller =
             new CompletionPoller(
-                    QueueDevices.of(device),
-                    completions,
-                    2 * DEPTH,
-                    Thread.currentThread(),
-                    new Unheard());
+                    QueueDevices.of(device), completions, Thread.currentThread(), new Unheard());
     private final WindowTable windows = new WindowTable();
     private final Endpoint endpoint = new Records();
     private final RequestLedger ledger =
-            new RequestLedger(endpoint, poller.reserve(false), DEPTH, 4);
+            new RequestLedger(endpoint, poller.reserve(false), DEPTH, 4, poller.lock());
     private final Domain domain = new Domain(1);
     private final SendRules rules =
             new SendRules(domain, 1, 1, 0, 1 << 20, 1 << 20, true, true, true);

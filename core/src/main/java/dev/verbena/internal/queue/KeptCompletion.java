@@ -1,0 +1,38 @@
+package dev.verbena.internal.queue;
+
+import org.jspecify.annotations.Nullable;
+
+import java.util.Objects;
+
+/**
+ * Memory for a completion that this library has polled and the consumer has not. The queue of the
+ * request owns it: it has one for each of its outstanding requests, so polling needs no memory.
+ */
+abstract class KeptCompletion {
+    /** The next one in a list: of what is kept, or of what its queue does not need now. */
+    @Nullable KeptCompletion next;
+
+    /** The request's. */
+    long context;
+
+    private @Nullable Endpoint endpoint;
+    private long kind;
+    private int extra;
+
+    /** Keeps a completion, the last one of a list. */
+    final void put(Endpoint endpoint, long context, long kind, int extra) {
+        this.endpoint = endpoint;
+        this.context = context;
+        this.kind = kind;
+        this.extra = extra;
+        next = null;
+    }
+
+    final void moveTo(CompletionRecords to) {
+        to.add(Objects.requireNonNull(endpoint), context, kind, extra);
+        delivered();
+    }
+
+    /** It was delivered or dropped: its queue has the slot and this memory back. */
+    abstract void delivered();
+}
