@@ -163,6 +163,9 @@ final class Outgoing implements ChannelOutboundBuffer.MessageProcessor {
         if (buffer instanceof CompositeByteBuf composite && length >= LEAST_PART) {
             return packComponents(composite, index, length);
         }
+        if (length >= LEAST_PART && buffer.isDirect() && buffer.nioBufferCount() > 1) {
+            return packPieces(buffer, index, length);
+        }
         int at = index;
         int end = index + length;
         while (at < end) {
@@ -215,6 +218,21 @@ final class Outgoing implements ChannelOutboundBuffer.MessageProcessor {
                 return false;
             }
             at += bytes;
+        }
+        return true;
+    }
+
+    /** A slice of a composite buffer, which does not tell where in the composite it begins. */
+    private boolean packPieces(ByteBuf buffer, int index, int length) throws IOException {
+        for (ByteBuffer memory : buffer.nioBuffers(index, length)) {
+            PartByteBuf piece = new PartByteBuf(memory, buffer);
+            try {
+                if (!pack(piece, 0, piece.capacity())) {
+                    return false;
+                }
+            } finally {
+                piece.release();
+            }
         }
         return true;
     }
