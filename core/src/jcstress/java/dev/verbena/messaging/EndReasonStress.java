@@ -15,6 +15,25 @@ import java.util.concurrent.atomic.AtomicInteger;
 
 /** The end of a connection: reported once, and the polling thread sees the whole reason. */
 public class EndReasonStress {
+    private static class Reason extends EndReason {
+        Reason() {
+            super(new ConnectionLock());
+        }
+
+        @Override
+        String describe() {
+            return "It";
+        }
+
+        @Override
+        boolean failedByPeer() {
+            return false;
+        }
+
+        @Override
+        void tearDown() {}
+    }
+
     /** Two threads end it, for reasons of their own. */
     @JCStressTest
     @Outcome(
@@ -27,12 +46,13 @@ public class EndReasonStress {
         private final AtomicInteger ends = new AtomicInteger();
         private volatile int first; // as it was when the end was reported
         private final EndReason reason =
-                new EndReason(new ConnectionLock(), () -> "It", () -> false, this::ended);
-
-        private void ended() {
-            ends.incrementAndGet();
-            first = number();
-        }
+                new Reason() {
+                    @Override
+                    void tearDown() {
+                        ends.incrementAndGet();
+                        first = number();
+                    }
+                };
 
         private int number() {
             MessagingException why = reason.get();
@@ -66,8 +86,7 @@ public class EndReasonStress {
     @Outcome(expect = Expect.FORBIDDEN, desc = "What had come before the end was dropped.")
     @State
     public static class EndAndPoll {
-        private final EndReason reason =
-                new EndReason(new ConnectionLock(), () -> "It", () -> false, () -> {});
+        private final EndReason reason = new Reason();
 
         @Actor
         public void end() {

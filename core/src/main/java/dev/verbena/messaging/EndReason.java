@@ -13,7 +13,7 @@ import org.jspecify.annotations.Nullable;
  * <p>What had come before the connection ended is still delivered: the peer may have closed it in
  * good order, and its end, an event of the connection manager, overtakes completions.
  */
-final class EndReason {
+abstract class EndReason {
     private static final String CLOSED_HERE = "this side closed it";
     private static final String BY_PEER =
             "the device refused a request of the peer, which broke the connection: most often the peer used or invalidated a token that is wrong or was revoked, invalidated that of a region, or went beyond the range or the rights of a token";
@@ -46,7 +46,6 @@ final class EndReason {
                     null);
 
     private final ConnectionLock lock; // of the channel
-    private final PolledConnection<?> connection;
 
     // Written under the lock, the reason last. The polling thread, which does not take the lock,
     // reads the reason first and then the others.
@@ -55,15 +54,19 @@ final class EndReason {
     private volatile boolean closing; // by close()
     private volatile @Nullable MessagingException reason; // null while it is open
 
-    /**
-     * The reason of an open connection.
-     *
-     * @param connection is torn down once when it ends; by any thread, perhaps with the lock
-     */
-    EndReason(PolledConnection<?> connection) {
-        this.connection = connection;
-        this.lock = connection.lock;
+    /** The reason of an open connection with this lock. */
+    EndReason(ConnectionLock lock) {
+        this.lock = lock;
     }
+
+    /** What is closed, for the sentence. */
+    abstract String describe();
+
+    /** Whether a request of the peer has ended the queue pair. */
+    abstract boolean failedByPeer();
+
+    /** It has ended. Called once; by any thread, perhaps with the lock. */
+    abstract void tearDown();
 
     // ---- what ends a channel, from any thread; nothing happens if it ended before
 
@@ -79,7 +82,7 @@ final class EndReason {
     void requestFailed(Completions from, int index) {
         Status completed = from.status(index);
         boolean cancelled = completed == Status.CANCELLED; // flushed, by a close or a failure
-        boolean cause = !cancelled || (!closing && connection.pair.failedByPeer());
+        boolean cause = !cancelled || (!closing && failedByPeer());
         String known = !cancelled ? null : closing ? CLOSED_HERE : cause ? BY_PEER : null;
         Status status = cancelled && !closing ? Status.CONNECTION_ABORTED : completed;
         boolean first;
@@ -94,13 +97,13 @@ final class EndReason {
             }
         }
         if (first) {
-            connection.tearDownAgain();
+            tearDown();
         }
     }
 
     /** The queue pair has refused a request, other than one that came behind a close. */
     void refused(String request, Status status) {
-        if (status == Status.CONNECTION_INVALID && !closing && connection.pair.failedByPeer()) {
+        if (status == Status.CONNECTION_INVALID && !closing && failedByPeer()) {
             ended(Status.CONNECTION_ABORTED, BY_PEER);
         } else if (status != Status.CONNECTION_INVALID || !closing) {
             set(ToCome.after(status), status, "%s was refused with %s", request, status, null);
@@ -111,7 +114,7 @@ final class EndReason {
     void disconnected(Status reported) {
         if (reported == Status.SUCCESS) {
             closedHere();
-        } else if (!closing && connection.pair.failedByPeer()) {
+        } else if (!closing && failedByPeer()) {
             ended(Status.CONNECTION_ABORTED, BY_PEER);
         } else if (reported == Status.CONNECTION_INVALID) {
             ended(reported, "the peer closed it, or its process has ended");
@@ -152,7 +155,7 @@ final class EndReason {
             // Last: it is read without the lock.
             reason = exception(status, format, one, two, cause);
         }
-        connection.tearDownAgain();
+        tearDown();
     }
 
     private MessagingException failure(
@@ -174,7 +177,7 @@ final class EndReason {
         try {
             String why = format.formatted(one, two);
             return new MessagingException(
-                    status, "%s is closed: %s".formatted(connection.describe(), why), cause);
+                    status, "%s is closed: %s".formatted(describe(), why), cause);
         } catch (OutOfMemoryError | StackOverflowError e) {
             return NO_MEMORY;
         }

@@ -85,7 +85,23 @@ abstract sealed class PolledConnection<C> implements AutoCloseable
             int completions,
             RequestRing<C> requests) {
         this.poller = poller;
-        this.reason = new EndReason(this);
+        this.reason =
+                new EndReason(lock) {
+                    @Override
+                    String describe() {
+                        return PolledConnection.this.describe();
+                    }
+
+                    @Override
+                    boolean failedByPeer() {
+                        return pair.failedByPeer();
+                    }
+
+                    @Override
+                    void tearDown() {
+                        tearDownAgain();
+                    }
+                };
         this.requests = requests;
         this.completions = completions + (shared == null ? limits.receiveDepth() : 0);
         this.queue = poller.reserve(this.completions);
