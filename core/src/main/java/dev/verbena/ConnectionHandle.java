@@ -119,9 +119,6 @@ final class ConnectionHandle extends QueuePairHandle {
             case StateChange.READY_TO_RECEIVE -> {
                 int asked = change.get(Attribute.INBOUND_READS);
                 change.set(Attribute.INBOUND_READS, Math.min(asked, traits().inboundReads()));
-                if (traits().sharedReceives()) {
-                    change.sharesReceives();
-                }
             }
             default -> {
                 reads = Math.min(change.get(Attribute.OUTBOUND_READS), traits().outboundReads());

@@ -244,10 +244,9 @@ public final class PathOptions {
 
     /**
      * Changes how long the peer waits before it sends a message again if this side had no receive
-     * posted for it ({@code min_rnr_timer}). The default is 655.36 ms, or 10.24 ms if the receives
-     * of this side are shared. A short time suits a receiver that is late only for a moment, but
-     * uses up the peer's {@linkplain #withRnrRetries RNR retries} sooner, unless these have no
-     * limit.
+     * posted for it ({@code min_rnr_timer}). The default is 655.36 ms. A short time suits a
+     * receiver that is late only for a moment, but uses up the peer's {@linkplain #withRnrRetries
+     * RNR retries} sooner.
      *
      * @param time longer than zero, and up to 655.36 ms; rounded up to the next of the 32 times
      *     that verbs has, of which the shortest is 10 us

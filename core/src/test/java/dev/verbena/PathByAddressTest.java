@@ -22,7 +22,6 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 
 import java.lang.foreign.MemorySegment;
-import java.time.Duration;
 
 /** Which attribute of a queue pair that connects to an address each path option changes. */
 class PathByAddressTest {
@@ -101,19 +100,6 @@ class PathByAddressTest {
         rig.device.changes.clear();
         rig.b.connect(peer.withSharedReceives(true), NONE.withRnrRetries(1));
         assertThat(rig.device.changes.getLast().get(Attribute.RNR_RETRIES)).isEqualTo(1);
-    }
-
-    @Test
-    void aPeerOfSharedReceivesRetriesSoonUnlessATimeIsGiven() {
-        try (SharedReceiveQueue shared = rig.domain.createSharedReceiveQueue(4, 1, status -> {});
-                QueuePair first = rig.domain.createQueuePair(rig.queue, rig.queue, shared, SMALL);
-                QueuePair other = rig.domain.createQueuePair(rig.queue, rig.queue, shared, SMALL)) {
-            first.connect(peer);
-            assertThat(rig.device.changes.getFirst().get(Attribute.MIN_RNR_TIMER)).isEqualTo(20);
-            rig.device.changes.clear();
-            other.connect(peer, NONE.withMinRnrTimer(Duration.ofNanos(10_000)));
-            assertThat(rig.device.changes.getFirst().get(Attribute.MIN_RNR_TIMER)).isEqualTo(1);
-        }
     }
 
     @Test

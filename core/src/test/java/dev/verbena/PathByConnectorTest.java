@@ -39,16 +39,11 @@ class PathByConnectorTest extends ConnectorRig {
 
     /** Connects two queue pairs, and notes the steps of each. */
     private void connect(PathOptions here, PathOptions there) throws Exception {
-        connect(far, here, there);
-    }
-
-    private void connect(QueuePair accepting, PathOptions here, PathOptions there)
-            throws Exception {
         Connector connector = connector();
         CompletableFuture<Void> connected =
                 connector.connectAsync(near, listener().localAddress(), DEFAULTS.withPath(here));
         Connector request = request();
-        CompletableFuture<Void> accepted = request.acceptAsync(accepting, DEFAULTS.withPath(there));
+        CompletableFuture<Void> accepted = request.acceptAsync(far, DEFAULTS.withPath(there));
         get(connected);
         farSteps.addAll(device.changes);
         device.changes.clear();
@@ -122,16 +117,6 @@ class PathByConnectorTest extends ConnectorRig {
         assertThat(network.lastConnect.rnrRetries()).isEqualTo(6);
         assertThat(network.lastAccept.retries()).isEqualTo(6);
         assertThat(network.lastAccept.rnrRetries()).isEqualTo(6);
-    }
-
-    /** A peer that finds no receive tries again without a limit, so it may do that soon. */
-    @Test
-    void aPeerOfSharedReceivesRetriesSoon() throws Exception {
-        SharedReceiveQueue shared = keep(domain.createSharedReceiveQueue(4, 1, status -> {}));
-        connect(keep(domain.createQueuePair(queue, queue, shared, SMALL)), NONE, NONE);
-        assertThat(nearSteps.get(1).get(Attribute.MIN_RNR_TIMER)).isZero();
-        assertThat(farSteps.get(1).get(Attribute.MIN_RNR_TIMER)).isEqualTo(20);
-        masksAreThoseOfTheConnectionManager();
     }
 
     @Test

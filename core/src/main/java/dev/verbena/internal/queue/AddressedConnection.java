@@ -109,9 +109,6 @@ public final class AddressedConnection {
         Port.GidEntry own = ownGid();
         try (StateChange change =
                 StateChange.readyToReceive(portNumber, mtuBytes, own, to, pair.inboundReads())) {
-            if (pair.sharedReceives()) {
-                change.sharesReceives();
-            }
             options.accept(change);
             int error = pair.change(change);
             if (error < 0) {

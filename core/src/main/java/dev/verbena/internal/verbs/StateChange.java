@@ -82,9 +82,6 @@ public final class StateChange implements AutoCloseable {
     private static final int RNR_RETRIES = 6;
     private static final int RNR_RETRIES_INFINITE = 7;
     private static final int RNR_TIMER = 0;
-    // 10.24 ms: a pool that is empty for a moment must not stall its peers for 655 ms. A shorter
-    // time would load the network while a process with many peers is stopped.
-    private static final int SHARED_RNR_TIMER = 20;
     private static final int HOP_LIMIT = 64;
 
     private final Scratch scratch = Scratch.borrow();
@@ -155,11 +152,6 @@ public final class StateChange implements AutoCloseable {
         change.set(Attribute.INBOUND_READS, inboundReads);
         change.set(Attribute.MIN_RNR_TIMER, RNR_TIMER);
         return change;
-    }
-
-    /** To ready-to-receive, with shared receives: the peer retries soon, and without limit. */
-    public void sharesReceives() {
-        set(Attribute.MIN_RNR_TIMER, SHARED_RNR_TIMER);
     }
 
     /**
