@@ -358,12 +358,13 @@ final class Exposures {
             Exposure exposure = exposed.at(i);
             if (exposure != null && exposure.isLate(now)) {
                 if (exposure.offeredFor != null) {
-                    late = "memory that was offered for a large message was not written to";
+                    late =
+                            "the peer did not write to memory that it was offered for a large message";
                 } else if (exposure.state == Exposure.State.EXPOSED) {
                     revoke(exposure, Status.IO_TIMEOUT);
                 } else if (exposure.state == Exposure.State.ASKED_BACK) {
                     // an invalidate has a deadline of its own
-                    late = "memory that was asked back was not given back";
+                    late = "the peer did not give back memory that was asked back";
                 }
             }
         }

@@ -185,7 +185,7 @@ class ExposureEndTest {
             two.a.tickSafely(two.poller.clock.tick() + 14);
             assertThat(two.a.closeReason())
                     .hasMessageContaining(
-                            "memory that was asked back was not given back within 10 s");
+                            "the peer did not give back memory that was asked back within 10 s");
             assertThat(two.log).isEmpty(); // the peer can still write
             two.run();
             assertThat(two.log).containsExactly("IO_TIMEOUT");
