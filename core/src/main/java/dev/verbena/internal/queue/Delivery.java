@@ -51,8 +51,9 @@ final class Delivery {
     void forget() {
         for (KeptCompletion kept = first; kept != null; kept = first) {
             first = kept.next;
-            kept.delivered();
+            kept.drop();
         }
+        last = null;
     }
 
     /** Delivers the oldest of what was kept, as much as fits, and frees the slots. */
@@ -60,6 +61,9 @@ final class Delivery {
         for (KeptCompletion kept = first; kept != null && to.remaining() > 0; kept = first) {
             first = kept.next;
             kept.moveTo(to);
+        }
+        if (first == null) {
+            last = null;
         }
     }
 

@@ -30,6 +30,13 @@ abstract class KeptCompletion {
 
     final void moveTo(CompletionRecords to) {
         to.add(Objects.requireNonNull(endpoint), context, kind, extra);
+        drop();
+    }
+
+    /** It leaves its list, and keeps no object of a queue pair that may be closed. */
+    final void drop() {
+        endpoint = null;
+        next = null;
         delivered();
     }
 

@@ -136,11 +136,24 @@ public final class RequestLedger extends RequestSlots {
         if (outstanding > depth + (silent > 0 ? interval - 1 : 0)) {
             return false;
         }
+        ensureMemory(outstanding);
+        return true;
+    }
+
+    /**
+     * Before a request that waits for the next one: allocates what that needs, too. It must not be
+     * left alone because there is no memory for the other.
+     */
+    void ensureNext() {
+        int outstanding = added + 2 - (int) FREED.getAcquire(this);
+        ensureMemory(Math.min(outstanding, depth + interval - 1));
+    }
+
+    private void ensureMemory(int outstanding) {
         if (outstanding > room()) {
             grow(outstanding, added, completing);
             certain = Math.min(depth, room());
         }
-        return true;
     }
 
     /**

@@ -15,7 +15,7 @@ import java.util.Objects;
  */
 abstract class RequestSlots implements Credit {
     private static final int FIRST_PLACES = 16; // with 8, full() looks so often that posts suffer
-    private static final int INTERNAL = 2; // places for requests of this library's own
+    private static final int INTERNAL = 4; // places for requests of this library's own: at most 3
     private static final OperationType[] TYPES = OperationType.values();
     private static final long[] NOTHING = {0, RequestState.ENDED}; // never written
     private static final @Nullable Window[] NO_WINDOWS = {};
@@ -143,7 +143,7 @@ abstract class RequestSlots implements Credit {
         return TYPES[RequestState.typeIn(state)];
     }
 
-    /** Whether a request is silent: delivering its failure frees no slot. */
+    /** Whether a request is silent. */
     final boolean silent(int sequence) {
         return (state(sequence) & RequestState.SILENT) != 0;
     }

@@ -196,6 +196,9 @@ public final class SendQueue extends QueueLock {
         if (ledger.full() && fullAfterDrain()) {
             return PostResult.FULL;
         }
+        if ((flags & RequestFlags.DEFER) != 0) {
+            ledger.ensureNext();
+        }
         Operation.Needs needs = operation.needs();
         return needs == Operation.Needs.NOTHING
                 ? PostResult.ACCEPTED

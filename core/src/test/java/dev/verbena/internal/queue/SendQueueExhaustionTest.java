@@ -19,13 +19,14 @@ import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.stream.LongStream;
 
 /**
  * Posts that throw: there is no memory for the chain of deferred requests when the first is
  * deferred, or what records a failed request has none.
  */
 class SendQueueExhaustionTest {
-    private static final int DEPTH = 8;
+    private static final int DEPTH = 14;
 
     private final FakeDevice device = new FakeDevice();
     private final VerbsContext verbs = device.open();
@@ -109,6 +110,17 @@ class SendQueueExhaustionTest {
         queue.connect(true, 1);
     }
 
+    /** The next request must not leave the deferred one alone for lack of memory. */
+    @Test
+    void aDeferredRequestBringsMemoryForTheNextOne() {
+        connect();
+        for (int i = 1; i < DEPTH; i++) {
+            assertThat(post(i, RequestFlags.DEFER)).isEqualTo(PostResult.ACCEPTED);
+            assertThat(ledger.outstanding()).isEqualTo(i);
+            assertThat(ledger.room()).isGreaterThan(i);
+        }
+    }
+
     /** The queue is full, so the post looks for completions, and finds one that has failed. */
     @Test
     void aPostThatThrowsPostsWhatWasDeferred() {
@@ -119,10 +131,11 @@ class SendQueueExhaustionTest {
         assertThat(post(DEPTH, RequestFlags.DEFER)).isEqualTo(PostResult.ACCEPTED);
         assertThat(device.sends).hasSize(DEPTH - 1);
         recordsFail = true;
-        assertThatThrownBy(() -> post(9, 0)).hasMessage("of 1");
+        assertThatThrownBy(() -> post(DEPTH + 1, 0)).hasMessage("of 1");
         assertThat(device.sends).hasSize(DEPTH);
         recordsFail = false;
-        assertThat(contexts()).containsExactly(1L, 2L, 3L, 4L, 5L, 6L, 7L, 8L);
+        assertThat(contexts())
+                .containsExactlyElementsOf(LongStream.rangeClosed(1, DEPTH).boxed().toList());
     }
 
     /** The provider is full, so the post looks for completions. */
