@@ -597,7 +597,8 @@ class LargeMessageTest {
                 sendFrame(two, Frame.CREDIT, 0, 0, 0);
                 two.pass(Duration.ofSeconds(4));
             }
-            assertThat(two.a.closeReason()).hasMessageContaining("not written to");
+            assertThat(two.a.closeReason())
+                    .hasMessageContaining("the peer did not write to memory that it was offered");
         }
     }
 
