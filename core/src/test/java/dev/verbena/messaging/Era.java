@@ -5,6 +5,7 @@ import dev.verbena.Status;
 import org.jspecify.annotations.Nullable;
 
 import java.lang.reflect.Field;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Queue;
 import java.util.Random;
@@ -15,6 +16,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.BooleanSupplier;
+import java.util.function.Consumer;
 
 /**
  * Some connections between two pollers with random options, from their start to their end. What it
@@ -123,6 +125,18 @@ abstract class Era {
                 || (reason != null
                         && reason.status() != Status.CONNECTION_INVALID
                         && reason.status() != Status.CONNECTION_ABORTED);
+    }
+
+    /** Runs clients on threads of their own, each with random choices of its own, to their end. */
+    final void runAll(List<Consumer<Random>> clients) throws InterruptedException {
+        List<Thread> running = new ArrayList<>();
+        for (Consumer<Random> client : clients) {
+            Random own = new Random(random.nextLong());
+            running.add(Thread.startVirtualThread(() -> client.accept(own)));
+        }
+        for (Thread one : running) {
+            one.join();
+        }
     }
 
     /** From its start to its end; then nothing is left. */

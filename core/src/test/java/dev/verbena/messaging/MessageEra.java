@@ -20,6 +20,7 @@ import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicLong;
+import java.util.function.Consumer;
 
 /**
  * Some clients and a server with random options, from their start to their end. They send messages
@@ -430,7 +431,7 @@ final class MessageEra extends Era {
         try (MessageServer server =
                 MessageServer.listen(
                         far, place.address, ofServer, 1000, this::received, channel -> {})) {
-            List<Thread> running = new ArrayList<>();
+            List<Consumer<Random>> running = new ArrayList<>();
             List<MessageClient> all = new ArrayList<>();
             for (int i = 0; i < clients; i++) {
                 MessageClient client =
@@ -443,17 +444,9 @@ final class MessageEra extends Era {
                                 receives ? null : this::answered,
                                 this::opened);
                 all.add(client);
-                long own = random.nextLong();
-                running.add(
-                        Thread.startVirtualThread(
-                                () ->
-                                        client(
-                                                () -> sides.get(client.channel(LONG)),
-                                                new Random(own))));
+                running.add(by -> client(() -> sides.get(client.channel(LONG)), by));
             }
-            for (Thread one : running) {
-                one.join();
-            }
+            runAll(running);
             switch (random.nextInt(8)) {
                 case 0 -> {
                     lives.forEach(life -> life.client.ended = true);
@@ -472,15 +465,12 @@ final class MessageEra extends Era {
 
     /** Without a connection manager: each side is told of the other's end. */
     private void runPairs() throws Exception {
-        List<Thread> running = new ArrayList<>();
+        List<Consumer<Random>> running = new ArrayList<>();
         for (int i = 0; i < clients; i++) {
-            long own = random.nextLong();
             Pairs pairs = new Pairs();
-            running.add(Thread.startVirtualThread(() -> client(pairs::next, new Random(own))));
+            running.add(by -> client(pairs::next, by));
         }
-        for (Thread one : running) {
-            one.join();
-        }
+        runAll(running);
         for (Life life : lives) {
             if (life.client.channel.isOpen()) {
                 life.client.end();

@@ -21,7 +21,7 @@ import java.lang.foreign.MemorySegment;
 import java.net.InetSocketAddress;
 import java.time.Duration;
 import java.util.ArrayDeque;
-import java.util.ArrayList;
+import java.util.Collections;
 import java.util.List;
 import java.util.Map;
 import java.util.Queue;
@@ -560,14 +560,7 @@ final class RawEra extends Era {
         Listener listener =
                 place.address == null ? null : place.there.listen(place.address, 100, this::accept);
         address = listener == null ? null : listener.localAddress();
-        List<Thread> running = new ArrayList<>();
-        for (int i = 0; i < clients; i++) {
-            long own = random.nextLong();
-            running.add(Thread.startVirtualThread(() -> client(new Random(own))));
-        }
-        for (Thread one : running) {
-            one.join();
-        }
+        runAll(Collections.nCopies(clients, this::client));
         if (listener != null) {
             listener.close();
         }

@@ -29,7 +29,7 @@ abstract class RequestSlots implements Credit {
      */
     long[] requests = NOTHING;
 
-    private int room; // how many requests of the caller's there is memory for
+    private int room; // the caller's requests that fit in memory
     private @Nullable KeptCompletion spare; // for their completions: as many as are not kept
 
     // Null but for outstanding requests that name one; empty until the first does.
@@ -44,12 +44,12 @@ abstract class RequestSlots implements Credit {
         this.most = most;
     }
 
-    /** How many places there are for so many requests of the caller's, and the internal ones. */
+    /** The number of places for that many requests of the caller, and for the internal ones. */
     private static int places(int requests) {
         return Integer.highestOneBit(requests + INTERNAL - 1) << 1;
     }
 
-    /** How many requests of the caller's there is memory for. */
+    /** The number of the caller's requests that fit in memory. */
     final int room() {
         return room;
     }
@@ -57,7 +57,7 @@ abstract class RequestSlots implements Credit {
     /**
      * Makes room for more requests, by the posting side.
      *
-     * @param needed for how many of the caller's, at least
+     * @param needed the number of the caller's requests, at least
      * @param next the sequence number of the request that is added next
      * @param completing the lock of the completing side
      * @throws OutOfMemoryError with no effect but perhaps more room

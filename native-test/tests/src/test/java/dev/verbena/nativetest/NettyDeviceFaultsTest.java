@@ -86,17 +86,23 @@ class NettyDeviceFaultsTest {
             boolean same = Churn.sameConnections(before);
             List<String> wrong = new ArrayList<>(load.settle());
             wrong.addAll(other.settle());
-            row.messages(load.writes() + other.writes())
-                    .faults(1)
-                    .losses(wrong.size())
-                    .leaks(same ? 0 : 1)
-                    .longestWait(Duration.ofNanos(wait))
-                    .write();
-            assertThat(wrong).isEmpty();
-            assertThat(same).as("the kernel has nothing of them").isTrue();
+            report(row, load.writes() + other.writes(), wrong, same, wait);
             assertThat(other.isActive()).isTrue();
             assertThat(ends).isSubsetOf(Status.CONNECTION_INVALID, Status.IO_TIMEOUT);
         }
+    }
+
+    /** Writes the row of a fault, then looks at what it says. */
+    private static void report(
+            Trust.Row row, long writes, List<String> wrong, boolean same, long nanoseconds) {
+        row.messages(writes)
+                .faults(1)
+                .losses(wrong.size())
+                .leaks(same ? 0 : 1)
+                .longestWait(Duration.ofNanos(nanoseconds))
+                .write();
+        assertThat(wrong).isEmpty();
+        assertThat(same).as("the kernel has nothing of them").isTrue();
     }
 
     @Test
@@ -126,14 +132,7 @@ class NettyDeviceFaultsTest {
             again.close();
             boolean same = Churn.sameConnections(before); // the peer's, too
             wrong.addAll(other.settle());
-            row.messages(load.writes() + again.writes() + other.writes())
-                    .faults(1)
-                    .losses(wrong.size())
-                    .leaks(same ? 0 : 1)
-                    .longestWait(Duration.ofNanos(wait))
-                    .write();
-            assertThat(wrong).isEmpty();
-            assertThat(same).as("the kernel has nothing of them").isTrue();
+            report(row, load.writes() + again.writes() + other.writes(), wrong, same, wait);
             assertThat(other.isActive()).isTrue();
             assertThat(ends).containsOnly(Status.IO_TIMEOUT);
         }
