@@ -3,7 +3,8 @@ package dev.verbena;
 /**
  * The result of a request or call: NDK's NTSTATUS values.
  *
- * <p>A post that returns anything but {@link #SUCCESS} has no effect and no completion.
+ * <p>A post returns a {@link PostResult}, which has one of these; unless it is {@link #SUCCESS},
+ * the request has no effect and no completion.
  */
 public enum Status {
     /** The operation succeeded; for a post, the request was accepted. */

@@ -79,7 +79,8 @@
  *   <tr><td>{@link dev.verbena.BufferList}, {@link dev.verbena.Completions}, {@link dev.verbena.RequestBatch}</td><td colspan="2">one thread at a time</td></tr>
  * </table>
  *
- * <p>If the owner has ended, any thread may close its queue pairs and completion queues.
+ * <p>No thread takes over the queues of an owner that ended without closing them. They are
+ * destroyed when the adapter is closed, by any thread.
  *
  * <p>The caller serialises posts to one queue and polls of one completion queue, as NDK requires.
  * Concurrent calls are still safe: they wait for a lock. Callbacks run on threads of this library,

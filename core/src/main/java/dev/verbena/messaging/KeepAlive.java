@@ -1,11 +1,12 @@
 package dev.verbena.messaging;
 
 /**
- * Whether the peer of a {@link MessageChannel} is there: it is asked when nothing came for some
+ * Checks that the peer of a {@link MessageChannel} is there: it is asked when nothing came for some
  * time, and has to answer. Times are ticks, which wrap around. Guarded by the lock of the channel.
  *
- * <p>A channel's interval is shorter by its place, which is the number of connections that its
- * poller had before, modulo half of the interval: so they do not all ask in the same tick.
+ * <p>Each channel's interval is reduced by its index (the number of connections that its poller had
+ * before, modulo half of the interval), so that channels do not all send keep-alives in the same
+ * tick.
  */
 final class KeepAlive {
     private final int interval; // without a frame, after which the peer is asked
@@ -15,8 +16,8 @@ final class KeepAlive {
     private boolean asked; // and the peer has not answered
     private int askedAt;
 
-    KeepAlive(int interval, int timeout, int place) {
-        this.interval = interval - place % Math.max(1, interval / 2);
+    KeepAlive(int interval, int timeout, int index) {
+        this.interval = interval - index % Math.max(1, interval / 2);
         this.timeout = timeout;
     }
 

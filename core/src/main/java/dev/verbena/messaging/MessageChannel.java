@@ -227,11 +227,11 @@ public final class MessageChannel extends PolledConnection<SendCallback> {
      * Sends a message if there is room, and returns at once. Allocates nothing.
      *
      * @param data the message, in heap or native memory, which is copied
-     * @return SUCCESS; NO_MORE_ENTRIES when the peer has no room, as many messages as may be are
-     *     outstanding, others or a large message wait already, or the connection does not stand
+     * @return SUCCESS; NO_MORE_ENTRIES when the peer has no room, the maximum number of messages is
+     *     outstanding, other messages are already waiting, or the connection is not established
      *     yet: nothing was sent, and there is room again when the peer has released messages, or
-     *     some of this side's have ended ({@link #sendAsync(MemorySegment)} and {@link #send} wait
-     *     for that); CONNECTION_INVALID when the channel is closed, or being closed
+     *     some of this side's have completed ({@link #sendAsync(MemorySegment)} and {@link #send}
+     *     wait for that); CONNECTION_INVALID when the channel is closed, or being closed
      * @throws IllegalArgumentException if the message is longer than {@link #maxMessage}
      */
     @CheckReturnValue

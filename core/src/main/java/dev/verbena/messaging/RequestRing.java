@@ -3,11 +3,11 @@ package dev.verbena.messaging;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The requests of a connection that have not ended. They end in the order in which they were
- * posted, so their slots are a ring: a slot is the number of the request, counted around, and what
- * is known of it lies side by side. The ring begins with a few slots and doubles when more requests
- * are outstanding at once, so that of ten thousand connections each takes what it uses. Guarded by
- * the lock of the connection.
+ * The outstanding requests of a connection. They complete in the order in which they were posted,
+ * so their slots are a ring. The slot is the request's number modulo the ring size; all data of a
+ * request is adjacent. The ring begins with a few slots and doubles when more requests are
+ * outstanding at once, so that of ten thousand connections each takes what it uses. Guarded by the
+ * lock of the connection.
  *
  * <p>Each request gets its deadline at the first tick after its post: a post reads no clock, and a
  * poller that was not polled for a long time does not consider a request late.

@@ -60,7 +60,7 @@ public final class Listening implements ConnectionEvents.Handler {
      * @param address the address; port 0 takes any
      * @param onRequest gets each request, on the adapter's event thread; when it throws, the
      *     request is refused
-     * @throws VerbenaException when the address cannot be had
+     * @throws VerbenaException if the address cannot be bound
      */
     public Listening(
             ConnectionEvents events,
@@ -204,8 +204,8 @@ public final class Listening implements ConnectionEvents.Handler {
     }
 
     /**
-     * Hands a request out. One that cannot be served, for want of a thread or of memory, is refused
-     * alone, and what was thrown is passed on.
+     * Passes a request to its handler. If there is no thread or memory for a request, only that
+     * request is refused, and the exception is rethrown.
      */
     private void request(ConnectionEvent event) {
         ConnectionStateMachine request = null;

@@ -12,15 +12,15 @@ import java.lang.ref.Reference;
 import java.util.Objects;
 
 /**
- * Requests of one send queue that are recorded, and posted by one call, as often as the caller
- * likes. Each is checked when it is recorded, and its {@code ibv_send_wr} written then, into a
- * {@link SendChain} of its own; a post checks what may have changed since, asks for room for all of
- * them, adds them to the ledger in one sweep, and writes what differs from post to post: each
- * {@code wr_id}, and which of the silent ones asks for an internal signal.
+ * Recorded requests of one send queue, which one call posts, as often as the caller likes. Each
+ * request is checked when it is recorded, and its {@code ibv_send_wr} is written into a {@link
+ * SendChain} of the batch. A post checks only what may have changed since, reserves slots for all
+ * requests, adds them to the ledger in one sweep, and writes what differs from post to post: each
+ * {@code wr_id}, and which silent requests ask for an internal signal.
  *
- * <p>To the provider a batch is a chain like one of deferred requests, and what becomes of it when
- * the provider refuses one is the same ({@link SendQueue}), but that all of a batch wait for the
- * answer: refused at its first request, it has no effect at all.
+ * <p>To the provider a batch is a chain like one of deferred requests. {@link SendQueue} handles a
+ * request that the provider refuses in the same way, with one difference: no request of a batch was
+ * accepted before, so a batch that is refused at its first request has no effect.
  *
  * <p>For one thread at a time, like {@link Buffers}.
  */

@@ -12,8 +12,8 @@ public final class CompletionRecords {
     // delivering a plain success is copying it, and touches one cache line. The first word is the
     // context. The lower half of the second is the request's mark, with its type, its status (0 in
     // a mark, and IBV_WC_SUCCESS is 0), and whether immediate data came; the upper half are the
-    // bytes that came, or of a failure the vendor's error. What few have is apart, and whose they
-    // are is kept once where all are of the same queue pair.
+    // bytes that came, or of a failure the vendor's error. Rare fields are in a side array. The
+    // owner of each record is in another, written only when it changes.
     private static final int WORDS = 2;
     private static final int IMMEDIATE = 1 << 24; // above all that a mark has
 

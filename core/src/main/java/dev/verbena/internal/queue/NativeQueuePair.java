@@ -146,8 +146,8 @@ public abstract class NativeQueuePair extends Endpoint {
                         sendCompletions.address(),
                         receiveCompletions.address(),
                         shared == null ? 0 : shared.address(),
-                        // The interval is one less than the queue allows, because a disconnect and
-                        // a close post a request of their own.
+                        // The native queue has one slot more than callers can fill, for the
+                        // internal request of a disconnect or close.
                         QueuePairShape.of(limits, interval, shared != null));
         if (made < 0) {
             throw new VerbenaException(

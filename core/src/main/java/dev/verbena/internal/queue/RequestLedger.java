@@ -16,11 +16,9 @@ import java.lang.invoke.VarHandle;
  * completing side retires them, under the completion queue's lock. Each counter has one writer.
  * Sequence numbers wrap around, so only their differences are compared.
  *
- * <p>A slot is free again when the consumer can know that its request has ended: when the
- * completion was delivered, or, for a silent request that succeeded, when a completion behind it
- * says so. Until then nobody can know, so a queue with outstanding silent requests takes as many
- * more as may stand between two internal signals: a post that NDK's way of counting allows is never
- * refused.
+ * <p>A slot is free again when its completion was delivered or, for a silent request that
+ * succeeded, when a later request of the queue completed. While silent requests are outstanding,
+ * the queue accepts up to interval - 1 more, so a caller that counts as NDK does is never refused.
  */
 public final class RequestLedger extends RequestSlots {
     /**

@@ -36,7 +36,7 @@ public final class SendQueue extends QueueLock {
      */
     public static final int DEPTH_FACTOR = 2;
 
-    // The states of the connection, as posts see it: no way leads back.
+    // Connection states as posts see them. A queue never returns to an earlier state.
     private static final int IDLE = 0;
     private static final int CONNECTED = 1;
     private static final int ENDED = 2;
@@ -270,8 +270,8 @@ public final class SendQueue extends QueueLock {
     }
 
     /**
-     * As the other, for a request that names a window. Apart from it, because the JIT inlines no
-     * method with a parameter whose class is not loaded, and many programs have no windows.
+     * Overload for binds and invalidates. It is separate because the JIT does not inline a method
+     * with a parameter whose class is not loaded, and many programs have no windows.
      */
     PostResult submit(
             SendChain chain, Operation operation, Window window, long context, int flags) {

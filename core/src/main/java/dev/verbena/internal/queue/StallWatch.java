@@ -98,7 +98,7 @@ public final class StallWatch {
     private void finish(CompletionEvents queue) {
         pair.runUnlessClosed(
                 () -> {
-                    var _ = queue.poller().drain(); // what has completed did not stand still
+                    var _ = queue.poller().drain(); // these requests completed in time
                     pair.finish(queue, 0, WorkCompletions.FLUSHED);
                 });
     }

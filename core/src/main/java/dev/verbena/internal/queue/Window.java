@@ -3,9 +3,8 @@ package dev.verbena.internal.queue;
 import org.jspecify.annotations.Nullable;
 
 /**
- * What is known of a memory window of type 2. Only bound and free ones: an invalidate makes a
- * window free as soon as it is accepted, because what follows it on the same queue pair finds it
- * so.
+ * The state of a memory window of type 2. A window is bound or free. It becomes free when an
+ * invalidate is accepted, because later requests of that queue pair execute after it.
  *
  * <p>Guarded by the lock of its {@link WindowTable}.
  */
@@ -13,7 +12,7 @@ import org.jspecify.annotations.Nullable;
 public abstract class Window {
     /**
      * A token's low 8 bits count binds; after 256 of them a stale token would fit again, so a
-     * window is made anew before that.
+     * window is replaced before that.
      */
     static final int GENERATIONS = 255;
 
@@ -123,7 +122,10 @@ public abstract class Window {
         bound = false;
     }
 
-    /** A bind or an invalidate has failed: what the device has is of no use, and made anew. */
+    /**
+     * A bind or an invalidate failed. The device's state is unknown, so the next bind allocates a
+     * new native window.
+     */
     void spoil() {
         bound = false;
         generation = GENERATIONS;
