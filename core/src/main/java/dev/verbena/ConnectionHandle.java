@@ -62,7 +62,6 @@ final class ConnectionHandle extends QueuePairHandle {
         super(
                 new Traits(
                         queuePair.number(),
-                        queuePair.address(),
                         queuePair.sharedReceives(),
                         queuePair.invalidatable(),
                         Math.min(queuePair.inboundReads(), MOST_READS),
@@ -144,6 +143,11 @@ final class ConnectionHandle extends QueuePairHandle {
         opened = true;
         Peer peer = there == null ? null : Peer.of(there);
         return queuePair.open(peer, invalidatable, reads, onFailure);
+    }
+
+    @Override
+    public void onData(Runnable arrived) {
+        queuePair.onData(arrived);
     }
 
     @Override

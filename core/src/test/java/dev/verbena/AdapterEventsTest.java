@@ -17,36 +17,12 @@ import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
-import java.util.function.LongConsumer;
 
 /** The event loop of an adapter, on which all of its objects depend. */
 @Timeout(60)
 class AdapterEventsTest {
     private AdapterEvents events() {
         return new AdapterEvents("fake0", device);
-    }
-
-    /** Without a descriptor; does something when it is asked about an address. */
-    private record Asked(LongConsumer action) implements AdapterEvents.Source {
-        @Override
-        public int descriptor() {
-            return -1;
-        }
-
-        @Override
-        public void handle() {}
-
-        @Override
-        public Runnable awaitsData(long queuePair) {
-            action.accept(queuePair);
-            return null;
-        }
-
-        @Override
-        public void threadEnded(Throwable cause) {}
-
-        @Override
-        public void close() {}
     }
 
     private final FakeDevice device = new FakeDevice();
@@ -105,12 +81,11 @@ class AdapterEventsTest {
         CountDownLatch known = new CountDownLatch(1);
         AdapterEvents events = events();
         events.listeners().add(event -> known.countDown());
-        events.attach(
-                new Asked(
-                        address -> {
-                            events.forget(address);
-                            events.register(address, "second", event -> told.add("second"));
-                        }));
+        device.afterTake =
+                () -> {
+                    events.forget(4096);
+                    events.register(4096, "second", event -> told.add("second"));
+                };
         events.register(4096, "first", event -> told.add("first"));
         device.raise(AdapterEvent.Type.COMPLETION_QUEUE_FAILED, 4096);
         Until.reached(known);

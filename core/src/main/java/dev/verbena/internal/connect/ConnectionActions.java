@@ -336,7 +336,7 @@ final class ConnectionActions {
         begin(call.timeout(), outcome);
         try {
             held.moveToReadyToSend(identifier());
-            events.awaitData(held.traits().address(), machine);
+            held.onData(() -> machine.signal(ConnectionTrigger.DATA_ARRIVED));
             identifier().accept(held.replyParameters(reply(call.data()), peerData));
         } catch (VerbenaException e) {
             throw FailureMessages.whileAnswering(e, peer);
@@ -345,7 +345,6 @@ final class ConnectionActions {
     }
 
     private void openQueuePair(Outcome outcome) {
-        events.awaitNoData(queuePair().traits().address());
         open(outcome);
         endStep(null, outcome);
     }
@@ -543,7 +542,6 @@ final class ConnectionActions {
         QueuePairHandle released = queuePair;
         queuePair = null;
         if (released != null) {
-            events.awaitNoData(released.traits().address());
             outcome.later(() -> released.release(reusable && released.isFresh()));
         }
     }

@@ -116,7 +116,6 @@ public final class ConnectionEvents implements AdapterEvents.Source {
     private final int descriptor;
     private final AtomicLong keys = new AtomicLong(1);
     private final Map<Long, Handler> handlers = new ConcurrentHashMap<>();
-    private final Map<Long, ConnectionStateMachine> awaitingData = new ConcurrentHashMap<>();
     private final ConnectionCounts counts = new ConnectionCounts();
     private volatile @Nullable Throwable threadEnded; // why
 
@@ -209,26 +208,11 @@ public final class ConnectionEvents implements AdapterEvents.Source {
         }
     }
 
-    /** Has a connection informed of data that come for its queue pair. */
-    void awaitData(long queuePair, ConnectionStateMachine connection) {
-        awaitingData.put(queuePair, connection);
-    }
-
-    void awaitNoData(long queuePair) {
-        awaitingData.remove(queuePair);
-    }
-
     // ---- called by the event loop
 
     @Override
     public int descriptor() {
         return descriptor;
-    }
-
-    @Override
-    public @Nullable Runnable awaitsData(long queuePair) {
-        ConnectionStateMachine connection = awaitingData.get(queuePair);
-        return connection == null ? null : () -> connection.signal(ConnectionTrigger.DATA_ARRIVED);
     }
 
     /**

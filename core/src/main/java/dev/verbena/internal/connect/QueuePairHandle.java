@@ -24,7 +24,6 @@ public abstract class QueuePairHandle {
      * The properties that do not change while a connection uses the queue pair.
      *
      * @param number by which the peer finds it
-     * @param address by which asynchronous events name it
      * @param sharedReceives whether its receives come from a shared queue
      * @param invalidatable whether it has remote keys (NDK: tokens) that a send of the peer's may
      *     invalidate
@@ -37,7 +36,6 @@ public abstract class QueuePairHandle {
      */
     public record Traits(
             int number,
-            long address,
             boolean sharedReceives,
             boolean invalidatable,
             int inboundReads,
@@ -82,6 +80,13 @@ public abstract class QueuePairHandle {
      *     receive
      */
     public abstract boolean open(boolean peerInvalidatable, Runnable onFailure);
+
+    /**
+     * Has the first data of the peer reported, which may come before the connection is established.
+     *
+     * @param arrived called by the adapter's event thread; it must not wait
+     */
+    public abstract void onData(Runnable arrived);
 
     /** Refuses posts from now on; outstanding requests go on. */
     public abstract void refusePosts();

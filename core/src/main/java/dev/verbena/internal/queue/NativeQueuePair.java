@@ -67,6 +67,7 @@ public abstract class NativeQueuePair extends Endpoint {
     private final QueuePairProgress progress = new QueuePairProgress();
     private volatile @Nullable Peer peer; // null until it was connected, and where it is not known
     private volatile Runnable onFailure = () -> {}; // the connector's
+    private volatile Runnable onData = () -> {}; // the connector's, too
     private final StallWatch watch;
 
     /**
@@ -328,6 +329,11 @@ public abstract class NativeQueuePair extends Endpoint {
         return !progress.requestFailed();
     }
 
+    /** Has something run when the first data of the peer come: IBV_EVENT_COMM_EST. */
+    public void onData(Runnable whenArrived) {
+        onData = whenArrived;
+    }
+
     void connected(@Nullable Peer to, boolean peerInvalidatable, int reads, boolean byAddress) {
         peer = to;
         sends.connect(peerInvalidatable, reads);
@@ -403,6 +409,7 @@ public abstract class NativeQueuePair extends Endpoint {
                 }
                 failByItself();
             }
+            case COMMUNICATION_ESTABLISHED -> onData.run();
             case LAST_RECEIVE_REACHED -> {
                 if (lastReceive != null) {
                     lastReceive.complete(null);

@@ -34,12 +34,6 @@ public final class AdapterEvents {
         /** Takes one event and handles it; what it throws ends the event thread. */
         void handle();
 
-        /**
-         * Finds what an event of the first data of a queue pair is for, before the connection is
-         * established: IBV_EVENT_COMM_EST. Returns what the event runs, or null.
-         */
-        @Nullable Runnable awaitsData(long queuePair);
-
         /** The event thread ended: no event will be handled any more. */
         void threadEnded(Throwable cause);
 
@@ -270,13 +264,10 @@ public final class AdapterEvents {
      */
     private final class Named {
         @Nullable Registered registered;
-        @Nullable Runnable dataArrived;
 
         @Nullable Object find(long address) {
             Registered found = objects.get(address);
             registered = found;
-            Source connections = source;
-            dataArrived = connections == null ? null : connections.awaitsData(address);
             return found == null ? null : found.object;
         }
     }
@@ -303,11 +294,6 @@ public final class AdapterEvents {
                 deviceEnded = true;
                 if (!deviceFailed) {
                     deviceHasFailed();
-                }
-            }
-            case COMMUNICATION_ESTABLISHED -> {
-                if (named.dataArrived != null) {
-                    named.dataArrived.run();
                 }
             }
             default -> {}

@@ -469,7 +469,7 @@ class ConnectionTableTest {
         int releases;
 
         QueuePairStub() {
-            super(new Traits(5, queuePairs.size(), false, true, 1, 1, 6, -1));
+            super(new Traits(5, false, true, 1, 1, 6, -1));
         }
 
         @Override
@@ -495,6 +495,9 @@ class ConnectionTableTest {
             log("open");
             return true;
         }
+
+        @Override
+        public void onData(Runnable arrived) {}
 
         @Override
         public void refusePosts() {

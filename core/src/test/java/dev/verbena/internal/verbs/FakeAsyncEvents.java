@@ -62,6 +62,7 @@ final class FakeAsyncEvents {
         }
         Raised raised = events.poll();
         AsyncEvent event = raised == null ? null : raised.take(objects);
+        settings.afterTake.run();
         if (settings.gone) {
             settings.askedForAsyncEventsInVain += event == null ? 1 : 0;
             return event != null ? event : end();

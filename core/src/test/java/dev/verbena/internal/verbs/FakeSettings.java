@@ -190,6 +190,9 @@ abstract class FakeSettings extends DeviceControl {
     /** Thrown, once, by the next call that takes an asynchronous event. */
     public final AtomicReference<Error> taking = new AtomicReference<>();
 
+    /** Runs when an asynchronous event was taken, and the object that it names was found. */
+    public volatile Runnable afterTake = () -> {};
+
     public volatile int askedForAsyncEventsInVain;
 
     // ---- queue pairs and shared receive queues
