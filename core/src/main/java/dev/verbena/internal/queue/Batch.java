@@ -36,6 +36,7 @@ public final class Batch {
     private final Arena memory = Arena.ofAuto(); // of the chain, for as long as this object
     private final SendChain chain;
     private final int capacity;
+    private final Operation[] operations; // of each request
     private final long[] records; // of each request: context, RequestState, and what it asked for
     private int size;
     private int silent; // how many of them
@@ -56,6 +57,7 @@ public final class Batch {
                 new SendChain(
                         provider, capacity, rules.maxBuffers(), rules.maxInlineBytes(), memory);
         this.capacity = capacity;
+        this.operations = new Operation[capacity];
         this.records = new long[WORDS * capacity];
         this.scopesEach = Math.max(1, rules.maxBuffers());
         this.scopes = new MemorySegment.Scope[capacity * scopesEach];
@@ -142,6 +144,7 @@ public final class Batch {
             silent++;
             state |= RequestState.SILENT;
         }
+        operations[size] = operation;
         int record = WORDS * size;
         records[record] = context;
         records[record + 1] = state;
@@ -241,7 +244,7 @@ public final class Batch {
      * @throws IndexOutOfBoundsException when there is no such request
      */
     public Operation operation(int index) {
-        return Operation.withOpcode(chain.opcode(Objects.checkIndex(index, size)));
+        return operations[Objects.checkIndex(index, size)];
     }
 
     /**

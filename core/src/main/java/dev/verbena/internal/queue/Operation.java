@@ -168,26 +168,4 @@ public record Operation(String name, int opcode, OperationType type, int flags, 
                     OperationType.INVALIDATE,
                     ANY,
                     Needs.WINDOW);
-
-    private static final Operation[] ALL = {
-        SEND,
-        SEND_AND_INVALIDATE,
-        SEND_WITH_IMMEDIATE,
-        WRITE,
-        WRITE_WITH_IMMEDIATE,
-        READ,
-        COMPARE_AND_SWAP,
-        FETCH_AND_ADD,
-        BIND,
-        INVALIDATE
-    };
-
-    static Operation withOpcode(int opcode) {
-        for (Operation operation : ALL) {
-            if (operation.opcode == opcode) {
-                return operation;
-            }
-        }
-        throw new IllegalArgumentException("There is no opcode " + opcode);
-    }
 }

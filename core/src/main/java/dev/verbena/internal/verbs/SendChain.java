@@ -221,11 +221,6 @@ public final class SendChain {
         Native.putLong(slots + stride * index, IbvSendWr.WR_ID, id);
     }
 
-    /** The opcode of a request of the chain. */
-    public int opcode(int index) {
-        return Native.getInt(slots + stride * index, IbvSendWr.OPCODE);
-    }
-
     /** Sets or clears a flag of a request of the chain. */
     public void mark(int index, int flag, boolean on) {
         long slot = slots + stride * index;
