@@ -1,5 +1,7 @@
 package dev.verbena;
 
+import dev.verbena.internal.util.FreeIndexes;
+
 import org.openjdk.jcstress.annotations.Actor;
 import org.openjdk.jcstress.annotations.Arbiter;
 import org.openjdk.jcstress.annotations.Expect;

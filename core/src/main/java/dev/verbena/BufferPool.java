@@ -4,6 +4,7 @@ import com.google.errorprone.annotations.CheckReturnValue;
 
 import dev.verbena.internal.runtime.Teardown;
 import dev.verbena.internal.runtime.Threads;
+import dev.verbena.internal.util.FreeIndexes;
 import dev.verbena.internal.util.Log;
 import dev.verbena.internal.util.Text;
 

@@ -1,10 +1,10 @@
-package dev.verbena;
+package dev.verbena.internal.util;
 
 import java.util.concurrent.atomic.AtomicLong;
 
 /** The indexes of a pool's free buffers: a stack that takes no lock. */
-final class FreeIndexes {
-    static final int NONE = -1;
+public final class FreeIndexes {
+    public static final int NONE = -1;
 
     // The lower half of "head" is the index of the top, or NONE, and "next" has the index of the
     // buffer below each. The upper half counts the changes, so that a compare-and-set fails after
@@ -13,12 +13,12 @@ final class FreeIndexes {
     private final int[] next;
 
     /** Makes an empty one for indexes below a count. */
-    FreeIndexes(int count) {
+    public FreeIndexes(int count) {
         next = new int[count];
     }
 
     /** Adds one that is not there. */
-    void push(int index) {
+    public void push(int index) {
         long seen;
         do {
             seen = head.get();
@@ -27,7 +27,7 @@ final class FreeIndexes {
     }
 
     /** Takes the one that was added last, or NONE. */
-    int pop() {
+    public int pop() {
         long seen;
         int first;
         do {
