@@ -3,7 +3,7 @@ package dev.verbena;
 import com.google.errorprone.annotations.CheckReturnValue;
 
 import dev.verbena.internal.queue.CallbackThread;
-import dev.verbena.internal.queue.CompletionEvents;
+import dev.verbena.internal.queue.CompletionArming;
 import dev.verbena.internal.queue.CompletionPoller;
 import dev.verbena.internal.queue.CompletionRecords;
 import dev.verbena.internal.queue.EventChannel;
@@ -182,7 +182,7 @@ public final class CompletionQueue extends NativeObject {
     }
 
     /** What this queue is armed for; as a member of its channel, it leads back to the queue. */
-    final class Events extends CompletionEvents {
+    final class Events extends CompletionArming {
         Events(@Nullable Thread owner) {
             super(adapter.queueDevice(), address, owner, entry, callback != null);
         }

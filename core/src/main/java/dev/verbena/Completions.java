@@ -189,7 +189,7 @@ public final class Completions {
                     "Only a RECEIVE_AND_INVALIDATE has a token; this completion is a "
                             + type(index));
         }
-        return records.extra(index);
+        return records.tokenOrImmediate(index);
     }
 
     /**
@@ -213,7 +213,7 @@ public final class Completions {
         if (!hasImmediate(index)) {
             throw new IllegalStateException("This completion carries no immediate data");
         }
-        return records.extra(index);
+        return records.tokenOrImmediate(index);
     }
 
     /**

@@ -57,7 +57,7 @@ public final class RawConnection extends PolledConnection<RawCallback> {
     private volatile boolean expectsMessage;
     private int messageTicks; // that the next message has; 0: its deadline is set; under the lock
     private int messageDeadline; // under the lock
-    private boolean told; // of the polling thread
+    private boolean endReported; // of the polling thread
 
     private RawConnection(
             Poller poller,
@@ -468,8 +468,8 @@ public final class RawConnection extends PolledConnection<RawCallback> {
 
     @Override
     boolean ended(MessagingException why) {
-        if (!told) {
-            told = true;
+        if (!endReported) {
+            endReported = true;
             try {
                 handler.ended(this, why);
             } catch (Throwable t) {

@@ -22,7 +22,7 @@ public final class RawMessage {
     private int length;
     private boolean immediate;
     private boolean invalidated;
-    private int extra; // immediate data or token
+    private int tokenOrImmediate; // immediate data or token
     private boolean held; // by the program, until the receive is posted again
     private @Nullable Message message; // of a message channel
 
@@ -53,7 +53,8 @@ public final class RawMessage {
         length = (int) from.bytes(index);
         invalidated = type == OperationType.RECEIVE_AND_INVALIDATE;
         immediate = from.hasImmediate(index);
-        extra = invalidated ? from.invalidatedToken(index) : immediate ? from.immediate(index) : 0;
+        tokenOrImmediate =
+                invalidated ? from.invalidatedToken(index) : immediate ? from.immediate(index) : 0;
         held = true;
     }
 
@@ -108,7 +109,7 @@ public final class RawMessage {
         if (!invalidated) {
             throw new IllegalStateException("This message has invalidated no token");
         }
-        return extra;
+        return tokenOrImmediate;
     }
 
     /**
@@ -132,7 +133,7 @@ public final class RawMessage {
         if (!immediate) {
             throw new IllegalStateException("This message carries no immediate data");
         }
-        return extra;
+        return tokenOrImmediate;
     }
 
     /**

@@ -19,13 +19,13 @@ public final class CompletionRecords {
 
     private final long[] words;
     private final Endpoint[] endpoints; // whose each is
-    private final int[] extras; // invalidated tokens and immediate data
+    private final int[] tokensOrImmediates; // invalidated tokens and immediate data
     private int size;
 
     public CompletionRecords(int capacity) {
         words = new long[WORDS * capacity];
         endpoints = new Endpoint[capacity];
-        extras = new int[capacity];
+        tokensOrImmediates = new int[capacity];
     }
 
     public int size() {
@@ -33,7 +33,7 @@ public final class CompletionRecords {
     }
 
     public int remaining() {
-        return extras.length - size;
+        return tokensOrImmediates.length - size;
     }
 
     public void clear() {
@@ -59,8 +59,8 @@ public final class CompletionRecords {
     }
 
     /** Adds a record; there is {@link #remaining}. */
-    void add(Endpoint endpoint, long context, long kind, int extra) {
-        extras[size] = extra;
+    void add(Endpoint endpoint, long context, long kind, int tokenOrImmediate) {
+        tokensOrImmediates[size] = tokenOrImmediate;
         write(size, endpoint, context, kind);
         added(1);
     }
@@ -123,8 +123,8 @@ public final class CompletionRecords {
     }
 
     /** The token that was invalidated, or the immediate data. */
-    public int extra(int index) {
-        return extras[index];
+    public int tokenOrImmediate(int index) {
+        return tokensOrImmediates[index];
     }
 
     /** Whether immediate data came with a receive. */

@@ -87,7 +87,7 @@ final class Delivery {
             @Nullable CompletionRecords to) {
         int status = raw.status(index);
         long kind;
-        int extra = 0;
+        int tokenOrImmediate = 0;
         if (status != WorkCompletions.SUCCESS) {
             kind = CompletionRecords.failure(type, status, raw.vendorError(index));
         } else if (!type.isReceive()) {
@@ -99,18 +99,18 @@ final class Delivery {
                 kind =
                         CompletionRecords.success(
                                 OperationType.RECEIVE_AND_INVALIDATE, bytes, false);
-                extra = raw.invalidatedToken(index);
-                endpoint.windows().invalidated(extra);
+                tokenOrImmediate = raw.invalidatedToken(index);
+                endpoint.windows().invalidated(tokenOrImmediate);
             } else {
                 boolean immediate = raw.hasImmediate(index);
                 boolean write = raw.isWriteWithImmediate(index);
                 kind =
                         CompletionRecords.success(
                                 write ? OperationType.RECEIVE_OF_WRITE : type, bytes, immediate);
-                extra = immediate ? raw.immediate(index) : 0;
+                tokenOrImmediate = immediate ? raw.immediate(index) : 0;
             }
         }
-        deliver(endpoint, credit, context, kind, extra, to);
+        deliver(endpoint, credit, context, kind, tokenOrImmediate, to);
     }
 
     /**
@@ -123,7 +123,7 @@ final class Delivery {
             Credit credit,
             long context,
             long kind,
-            int extra,
+            int tokenOrImmediate,
             @Nullable CompletionRecords to) {
         OperationType type = CompletionRecords.typeOf(kind);
         int status = CompletionRecords.statusOf(kind);
@@ -132,10 +132,10 @@ final class Delivery {
         }
         if (to != null && takesPlain(to, 1)) {
             credit.delivered();
-            to.add(endpoint, context, kind, extra);
+            to.add(endpoint, context, kind, tokenOrImmediate);
         } else {
             KeptCompletion kept = credit.keep();
-            kept.put(endpoint, context, kind, extra);
+            kept.put(endpoint, context, kind, tokenOrImmediate);
             if (first == null || last == null) {
                 first = kept;
             } else {
@@ -149,7 +149,7 @@ final class Delivery {
                 int vendorError = CompletionRecords.vendorErrorOf(kind);
                 endpoint.requestFailed(type, context, status, vendorError);
             } else if (type == OperationType.RECEIVE_AND_INVALIDATE) {
-                endpoint.tokenInvalidated(extra);
+                endpoint.tokenInvalidated(tokenOrImmediate);
             }
         } catch (Error e) {
             // Of the Flight Recorder, which must not cost requests: a post may wait. The completion

@@ -21,10 +21,10 @@ import java.util.concurrent.TimeUnit;
  *
  * <p>Each queue has an {@link Entry}, whose slot is the {@code cq_context} of the native queue: an
  * event names it. An entry is in {@link #ready} if an event of its queue was taken, or if its queue
- * fired without one, as it does in the arm race ({@link CompletionEvents}). The waiting thread
+ * fired without one, as it does in the arm race ({@link CompletionArming}). The waiting thread
  * takes entries from there and has each queue check whether it has fired ({@link Member#collect}).
  *
- * <p>Its lock is acquired inside the lock of {@link CompletionEvents}, held briefly, and never
+ * <p>Its lock is acquired inside the lock of {@link CompletionArming}, held briefly, and never
  * while it calls a queue.
  */
 public final class EventChannel<M extends EventChannel.Member> {

@@ -17,19 +17,19 @@ abstract class KeptCompletion {
 
     private @Nullable Endpoint endpoint;
     private long kind;
-    private int extra;
+    private int tokenOrImmediate;
 
     /** Keeps a completion, the last one of a list. */
-    final void put(Endpoint endpoint, long context, long kind, int extra) {
+    final void put(Endpoint endpoint, long context, long kind, int tokenOrImmediate) {
         this.endpoint = endpoint;
         this.context = context;
         this.kind = kind;
-        this.extra = extra;
+        this.tokenOrImmediate = tokenOrImmediate;
         next = null;
     }
 
     final void moveTo(CompletionRecords to) {
-        to.add(Objects.requireNonNull(endpoint), context, kind, extra);
+        to.add(Objects.requireNonNull(endpoint), context, kind, tokenOrImmediate);
         drop();
     }
 

@@ -48,8 +48,8 @@ public abstract class NativeQueuePair extends Endpoint {
     private final QueueDevice device;
     private final DeviceControl control;
     private final Domain domain;
-    private final CompletionEvents sendCompletions;
-    private final CompletionEvents receiveCompletions;
+    private final CompletionArming sendCompletions;
+    private final CompletionArming receiveCompletions;
     private final AdapterInfo info;
     private final QueuePairLimits limits;
     private final AddressedConnection byAddress;
@@ -79,8 +79,8 @@ public abstract class NativeQueuePair extends Endpoint {
     protected NativeQueuePair(
             QueueDevice device,
             Domain domain,
-            CompletionEvents sendCompletions,
-            CompletionEvents receiveCompletions,
+            CompletionArming sendCompletions,
+            CompletionArming receiveCompletions,
             @Nullable SharedReceives sharedReceives,
             QueuePairLimits limits,
             AdapterInfo info,
@@ -293,11 +293,11 @@ public abstract class NativeQueuePair extends Endpoint {
         return device.name();
     }
 
-    CompletionEvents sendCompletions() {
+    CompletionArming sendCompletions() {
         return sendCompletions;
     }
 
-    CompletionEvents receiveCompletions() {
+    CompletionArming receiveCompletions() {
         return receiveCompletions;
     }
 
@@ -475,7 +475,7 @@ public abstract class NativeQueuePair extends Endpoint {
      * @param rest the provider's status of what the device does not end
      */
     @SuppressWarnings("ReferenceEquality") // one of its completion queues
-    void finish(CompletionEvents queue, long nanoseconds, int rest) {
+    void finish(CompletionArming queue, long nanoseconds, int rest) {
         runUnlessClosed(
                 () -> {
                     if (queue == sendCompletions) {

@@ -34,10 +34,10 @@ public class Quirks {
     }
 
     /** A completion queue was created. */
-    public void add(CompletionEvents queue) {}
+    public void add(CompletionArming queue) {}
 
     /** A completion queue is about to be destroyed. */
-    public void remove(CompletionEvents queue) {}
+    public void remove(CompletionArming queue) {}
 
     /**
      * Soft-iWARP raises no event for a solicited message if the queue is armed for solicited

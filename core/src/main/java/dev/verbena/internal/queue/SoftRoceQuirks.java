@@ -29,7 +29,7 @@ final class SoftRoceQuirks extends Quirks implements Runnable {
             TimeUnit.MILLISECONDS.toNanos(LookSchedule.SHORTEST_MILLISECONDS);
 
     private final Supplier<AdapterEvents> events;
-    private final Map<CompletionEvents, Watch> watches = new ConcurrentHashMap<>();
+    private final Map<CompletionArming, Watch> watches = new ConcurrentHashMap<>();
     private boolean scheduled; // guarded by this
 
     SoftRoceQuirks(Supplier<AdapterEvents> events) {
@@ -37,7 +37,7 @@ final class SoftRoceQuirks extends Quirks implements Runnable {
     }
 
     @Override
-    public synchronized void add(CompletionEvents queue) {
+    public synchronized void add(CompletionArming queue) {
         watches.put(queue, new Watch(queue));
         if (!scheduled) {
             schedule();
@@ -45,7 +45,7 @@ final class SoftRoceQuirks extends Quirks implements Runnable {
     }
 
     @Override
-    public void remove(CompletionEvents queue) {
+    public void remove(CompletionArming queue) {
         watches.remove(queue);
     }
 
@@ -65,14 +65,14 @@ final class SoftRoceQuirks extends Quirks implements Runnable {
 
     /** What was seen of one completion queue. For the event thread. */
     private static final class Watch {
-        private final CompletionEvents queue;
+        private final CompletionArming queue;
         private final LookSchedule schedule = new LookSchedule(System::nanoTime);
         private final Runnable lookAtQueuePairs = this::lookAtQueuePairs;
         private long delivered;
         private volatile boolean polling; // perhaps the owner of a confined queue, later
         private long failures; // of the thread that polls
 
-        Watch(CompletionEvents queue) {
+        Watch(CompletionArming queue) {
             this.queue = queue;
         }
 

@@ -95,7 +95,7 @@ public final class StallWatch {
                 .forEach(queue -> queue.poller().ownerTasks().runByOwner(() -> finish(queue)));
     }
 
-    private void finish(CompletionEvents queue) {
+    private void finish(CompletionArming queue) {
         pair.runUnlessClosed(
                 () -> {
                     var _ = queue.poller().drain(); // these requests completed in time

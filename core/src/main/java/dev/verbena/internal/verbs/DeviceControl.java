@@ -89,7 +89,7 @@ public class DeviceControl {
 
     /** {@code ibv_close_device}. */
     public int close() {
-        return Calls.CLOSE_DEVICE.value(context);
+        return VerbsFunctions.CLOSE_DEVICE.value(context);
     }
 
     /**
@@ -109,7 +109,7 @@ public class DeviceControl {
             long attributes = scratch.allocate(size);
             if (query.isNull() || query.value(context, 0, attributes, size) != 0) {
                 Native.at(attributes, size).fill((byte) 0);
-                int error = Calls.QUERY_DEVICE.value(context, attributes);
+                int error = VerbsFunctions.QUERY_DEVICE.value(context, attributes);
                 Errno.check(error, "ibv_query_device", "");
             }
             return DeviceAttributes.info(name, transport, attributes);
@@ -136,7 +136,7 @@ public class DeviceControl {
             long port = scratch.allocate(size);
             int error =
                     query.isNull()
-                            ? Calls.QUERY_PORT.value(context, number, port)
+                            ? VerbsFunctions.QUERY_PORT.value(context, number, port)
                             : query.value(context, number, port, size);
             return error < 0 ? error : DeviceAttributes.port(number, port, ports);
         }
@@ -151,7 +151,8 @@ public class DeviceControl {
                 Arena arena = Arena.ofConfined()) { // too large for Scratch: thousands of bytes
             long size = IbvGidEntry.SIZE;
             long entries = arena.allocate(size * atMost, Long.BYTES).address();
-            long count = Calls.QUERY_GID_TABLE.call(scratch, context, entries, atMost, 0, size);
+            long count =
+                    VerbsFunctions.QUERY_GID_TABLE.call(scratch, context, entries, atMost, 0, size);
             for (int i = 0; i < count; i++) {
                 gids.add(DeviceAttributes.gid(entries + size * i));
             }
@@ -163,12 +164,12 @@ public class DeviceControl {
 
     /** {@code ibv_alloc_pd}. */
     public long allocatePd() {
-        return Calls.ALLOC_PD.pointer(context);
+        return VerbsFunctions.ALLOC_PD.pointer(context);
     }
 
     /** {@code ibv_dealloc_pd}. */
     public int deallocatePd(long pd) {
-        return Calls.DEALLOC_PD.value(pd);
+        return VerbsFunctions.DEALLOC_PD.value(pd);
     }
 
     /** {@code ibv_reg_mr}, with its optional rights. */
@@ -179,8 +180,8 @@ public class DeviceControl {
             // As the macro ibv_reg_mr does: only the second function drops optional rights where
             // the kernel knows none.
             return (access & Rights.OPTIONAL) == 0
-                    ? Calls.REG_MR.pointer(pd, address, bytes, access)
-                    : Calls.OptionalRights.REG_MR_IOVA2.pointer(
+                    ? VerbsFunctions.REG_MR.pointer(pd, address, bytes, access)
+                    : VerbsFunctions.OptionalRights.REG_MR_IOVA2.pointer(
                             pd, address, bytes, address, access);
         } finally {
             Reference.reachabilityFence(memory);
@@ -194,7 +195,8 @@ public class DeviceControl {
      */
     public long registerDmaBuf(
             long pd, int descriptor, long offset, long length, long iova, int access) {
-        return Calls.DmaBufs.REG_DMABUF_MR.pointer(pd, offset, length, iova, descriptor, access);
+        return VerbsFunctions.DmaBufs.REG_DMABUF_MR.pointer(
+                pd, offset, length, iova, descriptor, access);
     }
 
     /**
@@ -228,7 +230,7 @@ public class DeviceControl {
 
     /** {@code ibv_dereg_mr}. */
     public int deregisterMemory(long mr) {
-        return Calls.DEREG_MR.value(mr);
+        return VerbsFunctions.DEREG_MR.value(mr);
     }
 
     /** {@code ibv_alloc_mw} of type 2. */
@@ -259,7 +261,7 @@ public class DeviceControl {
 
     /** {@code ibv_create_comp_channel}. */
     public long createChannel() {
-        long channel = Calls.CREATE_CHANNEL.pointer(context);
+        long channel = VerbsFunctions.CREATE_CHANNEL.pointer(context);
         if (channel > 0) {
             Descriptors.nonBlocking(channelDescriptor(channel));
         }
@@ -302,7 +304,7 @@ public class DeviceControl {
 
     /** {@code ibv_destroy_comp_channel}. */
     public int destroyChannel(long channel) {
-        return Calls.DESTROY_CHANNEL.value(channel);
+        return VerbsFunctions.DESTROY_CHANNEL.value(channel);
     }
 
     /** How many completion vectors the device has ({@code num_comp_vectors}). */
@@ -319,12 +321,12 @@ public class DeviceControl {
      * @param cqContext its {@code cq_context}: {@link EventWait#context} returns it with each event
      */
     public long createCq(int depth, long channel, int vector, long cqContext) {
-        return Calls.CREATE_CQ.pointer(context, depth, cqContext, channel, vector);
+        return VerbsFunctions.CREATE_CQ.pointer(context, depth, cqContext, channel, vector);
     }
 
     /** {@code ibv_resize_cq}. */
     public int resizeCq(long cq, int depth) {
-        return Calls.RESIZE_CQ.value(cq, depth);
+        return VerbsFunctions.RESIZE_CQ.value(cq, depth);
     }
 
     /**
@@ -349,7 +351,7 @@ public class DeviceControl {
 
     /** {@code ibv_destroy_cq}. */
     public int destroyCq(long cq) {
-        return Calls.DESTROY_CQ.value(cq);
+        return VerbsFunctions.DESTROY_CQ.value(cq);
     }
 
     // ---- shared receive queues and queue pairs
@@ -365,7 +367,7 @@ public class DeviceControl {
             long init = scratch.allocate(IbvSrqInitAttr.SIZE);
             Native.putInt(init, IbvSrqInitAttr.ATTR_MAX_WR, depth);
             Native.putInt(init, IbvSrqInitAttr.ATTR_MAX_SGE, sge);
-            return Calls.CREATE_SRQ.pointer(pd, init);
+            return VerbsFunctions.CREATE_SRQ.pointer(pd, init);
         }
     }
 
@@ -386,13 +388,13 @@ public class DeviceControl {
         try (Scratch scratch = Scratch.borrow()) {
             long attributes = scratch.allocate(IbvSrqAttr.SIZE);
             Native.putInt(attributes, field, value);
-            return Calls.MODIFY_SRQ.value(srq, attributes, mask);
+            return VerbsFunctions.MODIFY_SRQ.value(srq, attributes, mask);
         }
     }
 
     /** {@code ibv_destroy_srq}. */
     public int destroySrq(long srq) {
-        return Calls.DESTROY_SRQ.value(srq);
+        return VerbsFunctions.DESTROY_SRQ.value(srq);
     }
 
     /**
@@ -414,7 +416,7 @@ public class DeviceControl {
             Native.putInt(init, IbvQpInitAttr.CAP_MAX_SEND_SGE, shape.sendSge());
             Native.putInt(init, IbvQpInitAttr.CAP_MAX_RECV_SGE, shape.receiveSge());
             Native.putInt(init, IbvQpInitAttr.CAP_MAX_INLINE_DATA, shape.inlineBytes());
-            return Calls.CREATE_QP.pointer(pd, init);
+            return VerbsFunctions.CREATE_QP.pointer(pd, init);
         }
     }
 
@@ -437,7 +439,7 @@ public class DeviceControl {
 
     /** {@code ibv_modify_qp}. */
     public int change(long qp, StateChange change) {
-        return Calls.MODIFY_QP.value(qp, change.attributes(), change.mask());
+        return VerbsFunctions.MODIFY_QP.value(qp, change.attributes(), change.mask());
     }
 
     /** {@code ibv_modify_qp} to the error state, which flushes outstanding requests. */
@@ -457,14 +459,15 @@ public class DeviceControl {
             long attributes = scratch.reserve(IbvQpAttr.SIZE);
             long initial = scratch.reserve(IbvQpInitAttr.SIZE);
             int error = // returned by value; only whether it is 0 matters
-                    Calls.QUERY_QP.callWithoutErrno(qp, attributes, Verbs.IBV_QP_STATE, initial);
+                    VerbsFunctions.QUERY_QP.callWithoutErrno(
+                            qp, attributes, Verbs.IBV_QP_STATE, initial);
             return error == 0 && Native.getInt(attributes, IbvQpAttr.QP_STATE) == Verbs.IBV_QPS_ERR;
         }
     }
 
     /** {@code ibv_destroy_qp}. */
     public int destroyQp(long qp) {
-        return Calls.DESTROY_QP.value(qp);
+        return VerbsFunctions.DESTROY_QP.value(qp);
     }
 
     // ---- asynchronous events
@@ -492,7 +495,7 @@ public class DeviceControl {
     public @Nullable AsyncEvent takeAsyncEvent(LongFunction<@Nullable Object> objects) {
         try (Scratch scratch = Scratch.borrow()) {
             long event = scratch.allocate(IbvAsyncEvent.SIZE);
-            int error = Calls.GET_ASYNC_EVENT.value(context, event);
+            int error = VerbsFunctions.GET_ASYNC_EVENT.value(context, event);
             if (error != 0) {
                 // EIO from ib_uverbs_event_read: the device was disassociated. Kernels before 6.5
                 // (or 6.1.34) return EAGAIN then, as if no event were pending.
@@ -505,7 +508,7 @@ public class DeviceControl {
             } finally {
                 // Destroying the object that an event names blocks until then. Also where copying
                 // the event failed (out of memory).
-                Calls.ACK_ASYNC_EVENT.callWithoutErrno(event, 0, 0);
+                VerbsFunctions.ACK_ASYNC_EVENT.callWithoutErrno(event, 0, 0);
             }
         }
     }

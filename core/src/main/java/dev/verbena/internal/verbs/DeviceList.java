@@ -21,7 +21,7 @@ public final class DeviceList implements AutoCloseable {
     public static DeviceList get() {
         try (Scratch scratch = Scratch.borrow()) {
             long count = scratch.allocate(Integer.BYTES);
-            long list = Calls.GET_DEVICE_LIST.pointer(count);
+            long list = VerbsFunctions.GET_DEVICE_LIST.pointer(count);
             return list < 0
                     ? new DeviceList(0, 0, list == -Errno.ENOSYS ? 0 : (int) list)
                     : new DeviceList(list, Native.getInt(count, 0), 0);
@@ -47,7 +47,7 @@ public final class DeviceList implements AutoCloseable {
      * or a negative errno.
      */
     public long open(int index) {
-        return Calls.OPEN_DEVICE.pointer(device(index));
+        return VerbsFunctions.OPEN_DEVICE.pointer(device(index));
     }
 
     private long device(int index) {
@@ -57,7 +57,7 @@ public final class DeviceList implements AutoCloseable {
     @Override
     public void close() {
         if (devices != 0) {
-            Calls.FREE_DEVICE_LIST.value(devices); // returns nothing
+            VerbsFunctions.FREE_DEVICE_LIST.value(devices); // returns nothing
         }
     }
 }

@@ -59,7 +59,8 @@ public class EventWait {
     boolean takeEvent() {
         try {
             boolean taken =
-                    Calls.GET_CQ_EVENT.callWithoutErrno(channel, address + QUEUE, address + CONTEXT)
+                    VerbsFunctions.GET_CQ_EVENT.callWithoutErrno(
+                                    channel, address + QUEUE, address + CONTEXT)
                             == 0;
             if (taken) {
                 acknowledge();
@@ -73,7 +74,8 @@ public class EventWait {
     /** The same, slower: 0 if it did, otherwise the negative errno. */
     int takeEventOrErrno() {
         try {
-            int answer = Calls.GET_CQ_EVENT.value(channel, address + QUEUE, address + CONTEXT);
+            int answer =
+                    VerbsFunctions.GET_CQ_EVENT.value(channel, address + QUEUE, address + CONTEXT);
             if (answer == 0) {
                 acknowledge();
             }
@@ -85,7 +87,7 @@ public class EventWait {
 
     /** Immediately, as {@code ibv_destroy_cq} blocks until all events are acknowledged. */
     private void acknowledge() {
-        Calls.ACK_CQ_EVENTS.callWithoutErrno(Native.getLong(address, QUEUE), 1, 0);
+        VerbsFunctions.ACK_CQ_EVENTS.callWithoutErrno(Native.getLong(address, QUEUE), 1, 0);
     }
 
     /** The context of the completion queue that the last event names. */

@@ -55,14 +55,14 @@ class CompletionRecordsTest {
         assertThat(records.bytes(0)).isEqualTo(0xFFFF_FFFFL);
         assertThat(records.status(0)).isZero();
         assertThat(records.immediate(0)).isTrue();
-        assertThat(records.extra(0)).isEqualTo(0x8000_0001);
+        assertThat(records.tokenOrImmediate(0)).isEqualTo(0x8000_0001);
         assertThat(records.type(1)).isEqualTo(OperationType.FETCH_AND_ADD);
         assertThat(records.context(1)).isEqualTo(Long.MIN_VALUE);
         assertThat(records.bytes(1)).isZero();
         assertThat(records.status(1)).isEqualTo(FAILURE);
         assertThat(records.vendorError(1)).isEqualTo(-3);
         assertThat(records.immediate(1)).isFalse();
-        assertThat(records.extra(1)).isZero();
+        assertThat(records.tokenOrImmediate(1)).isZero();
         assertThat(records.type(2)).isEqualTo(OperationType.SEND);
         assertThat(records.status(2)).isEqualTo(CompletionStatus.LOST);
         records.clear();

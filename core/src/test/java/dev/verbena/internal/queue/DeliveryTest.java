@@ -90,12 +90,12 @@ class DeliveryTest {
         assertThat(records.context(0)).isEqualTo(2);
         assertThat(records.type(0)).isEqualTo(OperationType.RECEIVE_AND_INVALIDATE);
         assertThat(records.bytes(0)).isEqualTo(8);
-        assertThat(records.extra(0)).isEqualTo(0x77);
+        assertThat(records.tokenOrImmediate(0)).isEqualTo(0x77);
         assertThat(records.endpoint(1)).isSameAs(endpoint);
         assertThat(records.context(1)).isEqualTo(3);
         assertThat(records.immediate(1)).isTrue();
         assertThat(records.bytes(1)).isEqualTo(9);
-        assertThat(records.extra(1)).isEqualTo(0x88);
+        assertThat(records.tokenOrImmediate(1)).isEqualTo(0x88);
     }
 
     @Test

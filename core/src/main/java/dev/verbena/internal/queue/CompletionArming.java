@@ -26,7 +26,7 @@ import java.util.concurrent.TimeUnit;
  *
  * <p>Its lock is held briefly, never during a wait, and never while a callback runs.
  */
-public class CompletionEvents implements EventChannel.Member, CompletionPoller.Listener {
+public class CompletionArming implements EventChannel.Member, CompletionPoller.Listener {
     /** How long the device has, after an overrun of the queue, for what is outstanding. */
     private static final long BREAK_DOWN = TimeUnit.SECONDS.toNanos(1);
 
@@ -56,7 +56,7 @@ public class CompletionEvents implements EventChannel.Member, CompletionPoller.L
      * @param owner the thread that the queue is confined to, or null
      * @param calledBack whether each arm that fired gets a callback
      */
-    public CompletionEvents(
+    public CompletionArming(
             QueueDevice device,
             long queue,
             @Nullable Thread owner,

@@ -6,7 +6,7 @@ package dev.verbena.internal.verbs;
  * <p>Call {@link Libraries#problemWithVerbs} first: if it does not return "", initializing this
  * class fails.
  */
-final class Calls {
+final class VerbsFunctions {
     static final NativeFunction GET_DEVICE_LIST = Libraries.verbs("ibv_get_device_list");
     static final NativeFunction FREE_DEVICE_LIST = Libraries.verbs("ibv_free_device_list");
     static final NativeFunction OPEN_DEVICE = Libraries.verbs("ibv_open_device");
@@ -49,5 +49,5 @@ final class Calls {
         private DmaBufs() {}
     }
 
-    private Calls() {}
+    private VerbsFunctions() {}
 }

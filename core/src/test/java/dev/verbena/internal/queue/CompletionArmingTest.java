@@ -26,21 +26,21 @@ import java.util.concurrent.TimeUnit;
  * is a system call, or may be.
  */
 @Timeout(60)
-class CompletionEventsTest {
+class CompletionArmingTest {
     private static final int LONG = 30_000; // milliseconds
 
     private final FakeDevice device = new FakeDevice();
-    private final EventChannel<CompletionEvents> channel = new EventChannel<>(device);
-    private final EventChannel<CompletionEvents>.Entry entry = channel.reserve();
+    private final EventChannel<CompletionArming> channel = new EventChannel<>(device);
+    private final EventChannel<CompletionArming>.Entry entry = channel.reserve();
     private final long queue = device.createCq(64, channel.address(), 0, entry.context());
     private final Thread[] owner = {null};
     private CompletionPoller poller;
-    private CompletionEvents events;
+    private CompletionArming events;
     private RequestLedger ledger;
 
     private void make(int vendor, boolean calledBack) {
         device.vendorId = vendor;
-        events = new CompletionEvents(QueueDevices.of(device), queue, owner[0], entry, calledBack);
+        events = new CompletionArming(QueueDevices.of(device), queue, owner[0], entry, calledBack);
         poller = events.poller();
         entry.enter(events);
         Endpoint endpoint = new Endpoint(new WindowTable());
@@ -111,7 +111,7 @@ class CompletionEventsTest {
     }
 
     private Status await(int milliseconds) {
-        CompletionEvents fired = channel.await(TimeUnit.MILLISECONDS.toNanos(milliseconds));
+        CompletionArming fired = channel.await(TimeUnit.MILLISECONDS.toNanos(milliseconds));
         return fired == null ? null : fired.last();
     }
 
@@ -120,7 +120,7 @@ class CompletionEventsTest {
     }
 
     private Status takeEvent() {
-        CompletionEvents fired = channel.takeEvent();
+        CompletionArming fired = channel.takeEvent();
         return fired == null ? null : fired.last();
     }
 
@@ -139,7 +139,7 @@ class CompletionEventsTest {
         "SOLICITED, ERRORS, SOLICITED", "SOLICITED, ANY, ANY", "SOLICITED, SOLICITED, SOLICITED",
     })
     void joining(NotifyType armed, NotifyType asked, NotifyType joined) {
-        assertThat(CompletionEvents.join(armed, asked)).isEqualTo(joined);
+        assertThat(CompletionArming.join(armed, asked)).isEqualTo(joined);
     }
 
     /** One request for an event and one event for each message that is waited for. */
@@ -377,7 +377,7 @@ class CompletionEventsTest {
             make(FakeDevice.PLAIN);
             events.arm(NotifyType.ANY);
             device.waits.add(() -> 0);
-            whileItSleeps(EventWait.EVENT, CompletionEventsTest.this::come);
+            whileItSleeps(EventWait.EVENT, CompletionArmingTest.this::come);
             awaits(LONG, Status.SUCCESS);
             assertThat(device.sleeps)
                     .hasSize(2)
