@@ -142,9 +142,7 @@
  * <p>Each side numbers its own requests, and does not use a number again before the call has ended
  * for it. A side has at most 512 calls outstanding. An answer with another number is ignored.
  */
-// The steps of a large message in the source: Outbox.announce; Inbox.received and
-// LargeArrivals.offerMemory; Outbox.writeOffered; Inbox.received and LargeArrivals.written. The
-// program's Message.release then gives the memory back, by Inbox.release and LargeMemory.giveBack.
+// core/docs/messaging.md has the path of a message through the classes of this package.
 @NullMarked
 package dev.verbena.messaging;
 
