@@ -2,6 +2,7 @@ package dev.verbena;
 
 import static com.tngtech.archunit.core.domain.JavaClass.Predicates.resideInAPackage;
 import static com.tngtech.archunit.core.domain.JavaClass.Predicates.resideInAnyPackage;
+import static com.tngtech.archunit.core.domain.JavaClass.Predicates.type;
 import static com.tngtech.archunit.core.domain.JavaModifier.FINAL;
 import static com.tngtech.archunit.core.domain.JavaModifier.STATIC;
 import static com.tngtech.archunit.core.domain.properties.HasModifiers.Predicates.modifier;
@@ -20,6 +21,8 @@ import com.tngtech.archunit.core.domain.JavaCodeUnit;
 import com.tngtech.archunit.core.domain.JavaModifier;
 import com.tngtech.archunit.core.importer.ClassFileImporter;
 import com.tngtech.archunit.lang.ArchRule;
+
+import dev.verbena.internal.verbs.CoarseClock;
 
 import org.junit.jupiter.api.Test;
 
@@ -105,7 +108,15 @@ class ArchitectureTest {
 
     @Test
     void arrowsPointDownwards() {
-        check(onlySees(CHANNELS, API, FLIGHT_RECORDER)); // nothing internal: the API suffices
+        // Nothing internal but a clock: the API suffices.
+        check(onlySees(CHANNELS, API, FLIGHT_RECORDER, VERBS));
+        check(
+                noClasses()
+                        .that(resideInAPackage(CHANNELS))
+                        .should()
+                        .dependOnClassesThat(
+                                resideInAPackage(VERBS)
+                                        .and(DescribedPredicate.not(type(CoarseClock.class)))));
         check(onlySees(UTIL));
         check(onlySees(API, DEVICE, QUEUE, CONNECTIONS, RUNTIME, VERBS, EVENTS));
         check(onlySees(EVENTS, FLIGHT_RECORDER));

@@ -22,7 +22,6 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.locks.LockSupport;
-import java.util.function.LongSupplier;
 
 /**
  * One thread that polls for many {@link MessageChannel}s: it takes completions, and calls the
@@ -69,10 +68,12 @@ public final class Poller implements Pollers {
 
     // Of the polling thread.
     private boolean dispatching;
+    private boolean idling; // since this time
+    private long idleSince;
     private boolean ranTasks; // in the last round
     private boolean failedToPoll; // in the last round
 
-    Poller(Adapter adapter, IdleStrategy idle, @Nullable Thread owner, LongSupplier clock) {
+    Poller(Adapter adapter, IdleStrategy idle, @Nullable Thread owner, PollerClock clock) {
         this(adapter, null, idle, owner, clock);
     }
 
@@ -81,10 +82,10 @@ public final class Poller implements Pollers {
             @Nullable ProtectionDomain shared,
             IdleStrategy idle,
             @Nullable Thread owner,
-            LongSupplier clock) {
+            PollerClock clock) {
         this.adapter = Arguments.notNull(adapter, "adapter");
         this.idle = Arguments.notNull(idle, "idle");
-        this.clock = new PollerClock(clock);
+        this.clock = clock;
         this.confined = owner != null;
         this.domain = shared != null ? shared : adapter.createProtectionDomain();
         this.ownDomain = shared != null ? null : domain;
@@ -124,7 +125,7 @@ public final class Poller implements Pollers {
      */
     @CheckReturnValue
     public static Poller start(Adapter adapter, IdleStrategy idle) {
-        return new Poller(adapter, idle, null, System::nanoTime);
+        return new Poller(adapter, idle, null, new PollerClock());
     }
 
     /**
@@ -136,7 +137,7 @@ public final class Poller implements Pollers {
      */
     @CheckReturnValue
     public static Poller onThisThread(Adapter adapter, IdleStrategy idle) {
-        return new Poller(adapter, idle, Thread.currentThread(), System::nanoTime);
+        return new Poller(adapter, idle, Thread.currentThread(), new PollerClock());
     }
 
     /**
@@ -155,7 +156,7 @@ public final class Poller implements Pollers {
                 domain,
                 idle,
                 Thread.currentThread(),
-                System::nanoTime);
+                new PollerClock());
     }
 
     // ---- polling
@@ -164,7 +165,7 @@ public final class Poller implements Pollers {
         try {
             while (!closed) {
                 try {
-                    if (round(false) == 0 && !closed) {
+                    if (round() == 0 && !closed) {
                         rest(PollerClock.TICK_NANOSECONDS);
                     }
                 } catch (Throwable t) {
@@ -188,8 +189,7 @@ public final class Poller implements Pollers {
      */
     public int poll() {
         checkMayPoll();
-        clock.timePassed(); // what the caller did meanwhile is no handler's time
-        return round(true);
+        return round();
     }
 
     /**
@@ -202,15 +202,14 @@ public final class Poller implements Pollers {
      */
     public int await(Duration timeout) {
         checkMayPoll();
-        clock.timePassed(); // as for poll
-        int count = round(true);
+        int count = round();
         if (nothingToReturnFor(count)) { // most often there is something: then no look at the clock
-            long deadline = clock.now() + TimeUnit.NANOSECONDS.convert(timeout);
-            long left = deadline - clock.now();
+            long left = TimeUnit.NANOSECONDS.convert(timeout);
+            long deadline = clock.precise() + left;
             while (nothingToReturnFor(count) && left > 0) {
                 rest(left);
-                count = round(false);
-                left = deadline - clock.now();
+                count = round();
+                left = deadline - clock.precise();
             }
         }
         return count;
@@ -293,28 +292,14 @@ public final class Poller implements Pollers {
         }
     }
 
-    /**
-     * Runs tasks, polls each queue once, and looks at deadlines if a tick is due.
-     *
-     * @param readsClock whether it reads the clock even if there was nothing to poll: the caller
-     *     may call seldom, and deadlines must not wait for 64 calls
-     */
-    private int round(boolean readsClock) {
+    /** Runs tasks, polls each queue once, and looks at deadlines if a tick is due. */
+    private int round() {
         dispatching = true;
         try {
             failedToPoll = false;
             ranTasks = tasks.run();
-            if (ranTasks) {
-                clock.timePassed();
-            }
-            boolean rested = clock.isAtEndOfWork();
             int count = pollAll();
-            if (count > 0 || rested) {
-                count += tickIfDue(clock.lastWork());
-            } else if (clock.isToBeRead() || readsClock) {
-                count += tickIfDue(clock.now());
-            }
-            return count;
+            return count + tickIfDue(clock.now());
         } finally {
             dispatching = false;
         }
@@ -334,15 +319,14 @@ public final class Poller implements Pollers {
         try {
             int count = queue.poll();
             if (count > 0) {
-                long began = clock.workBegins();
+                idling = false;
+                long began = clock.now();
                 queue.dispatch(count);
-                long took = clock.workEnds() - began;
+                long took = clock.since(began);
                 if (took > SLOW_NANOSECONDS) {
                     slowRounds.incrementAndGet();
                     SlowRound.record(adapter.name(), count, took);
                 }
-            } else {
-                clock.timePassed();
             }
             return count;
         } catch (VerbenaException e) {
@@ -405,7 +389,7 @@ public final class Poller implements Pollers {
             Thread.onSpinWait();
             return;
         }
-        if (!idle.sleepsAtOnce() && !idle.sleepsAfter(clock.now() - clock.lastWork())) {
+        if (!idle.sleepsAtOnce() && !idle.sleepsAfter(idleNanoseconds())) {
             Thread.onSpinWait();
             return;
         }
@@ -427,8 +411,18 @@ public final class Poller implements Pollers {
             Thread.onSpinWait();
         } finally {
             sleeping = false;
+            idling = false;
         }
-        long ignored = clock.workEnds();
+    }
+
+    /** How long there has been nothing to poll. */
+    private long idleNanoseconds() {
+        long now = clock.precise();
+        if (!idling) {
+            idling = true;
+            idleSince = now;
+        }
+        return now - idleSince;
     }
 
     // ---- for channels
@@ -541,7 +535,7 @@ public final class Poller implements Pollers {
                 checkMayPoll();
                 closing = true;
                 connections.close();
-                int ignored = round(false); // frees them
+                int ignored = round(); // frees them
                 closed = true;
                 finish();
             }

@@ -1,31 +1,41 @@
 package dev.verbena.messaging;
 
+import dev.verbena.internal.verbs.CoarseClock;
+
 import java.time.Duration;
 import java.util.concurrent.TimeUnit;
 import java.util.function.LongSupplier;
 
 /**
  * The time of a {@link Poller}, in nanoseconds and in ticks of 100 ms, at which deadlines are
- * checked. Reading a clock costs as much as a poll, so a time that was just read is used again, and
- * empty polls rarely read the clock. For the polling thread only, except for {@link #now}.
+ * checked. It is read in each round, so it is the kernel's coarse one. For the polling thread.
  */
 final class PollerClock {
     static final long TICK_NANOSECONDS = TimeUnit.MILLISECONDS.toNanos(100);
 
-    private static final int READ_EVERY = 64; // empty polls
-
     private final LongSupplier source;
+    private final LongSupplier precise;
+    private final long resolution; // of the source
     private final long start;
     private long nextTick;
     private int tick;
-    private int emptyPolls;
-    private long lastWork; // when the last work ended
-    private boolean isNow; // no time has passed since then
 
+    /** The kernel's clocks. */
+    PollerClock() {
+        CoarseClock coarse = new CoarseClock();
+        this(coarse, coarse.resolution(), System::nanoTime);
+    }
+
+    /** Another clock. */
     PollerClock(LongSupplier source) {
+        this(source, 0, source);
+    }
+
+    private PollerClock(LongSupplier source, long resolution, LongSupplier precise) {
         this.source = source;
+        this.resolution = resolution;
+        this.precise = precise;
         this.start = source.getAsLong();
-        this.lastWork = start;
         this.nextTick = start + TICK_NANOSECONDS;
     }
 
@@ -37,40 +47,19 @@ final class PollerClock {
                 Integer.MAX_VALUE / 2);
     }
 
+    /** The time of ticks: the kernel's, up to 10 ms old. */
     long now() {
         return source.getAsLong();
     }
 
-    /** Notes that time has passed since the last work ended. */
-    void timePassed() {
-        isNow = false;
+    /** How much time has passed for certain since {@link #now} returned this. */
+    long since(long then) {
+        return now() - then - resolution;
     }
 
-    /** Whether no time has passed since the last work ended. */
-    boolean isAtEndOfWork() {
-        return isNow;
-    }
-
-    /** Returns the time at which work begins. */
-    long workBegins() {
-        return isNow ? lastWork : now();
-    }
-
-    /** Notes and returns the time at which work, or a sleep, ended. */
-    long workEnds() {
-        lastWork = now();
-        isNow = true;
-        return lastWork;
-    }
-
-    /** When the last work ended. */
-    long lastWork() {
-        return lastWork;
-    }
-
-    /** Counts an empty poll. Returns whether it is time to read the clock. */
-    boolean isToBeRead() {
-        return ++emptyPolls % READ_EVERY == 0;
+    /** A precise time, which takes five times as long to read, from another origin. */
+    long precise() {
+        return precise.getAsLong();
     }
 
     boolean isTickDue(long now) {
@@ -85,7 +74,6 @@ final class PollerClock {
     void tick(long now) {
         tick = (int) ((now - start) / TICK_NANOSECONDS);
         nextTick = now + TICK_NANOSECONDS;
-        isNow = false; // what the tick does takes time
     }
 
     /** The number of the current tick. */

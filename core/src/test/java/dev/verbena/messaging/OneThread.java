@@ -74,7 +74,10 @@ final class OneThread implements AutoCloseable {
 
     private Poller poller() {
         return new Poller(
-                adapter, IdleStrategy.busySpin(), Thread.currentThread(), () -> time += 1000);
+                adapter,
+                IdleStrategy.busySpin(),
+                Thread.currentThread(),
+                new PollerClock(() -> time += 1000));
     }
 
     /** Time passes, during which the pollers are polled every 50 ms. */

@@ -93,7 +93,10 @@ final class TwoChannels implements AutoCloseable {
 
     private Poller poller() {
         return new Poller(
-                adapter, IdleStrategy.busySpin(), Thread.currentThread(), () -> time += step);
+                adapter,
+                IdleStrategy.busySpin(),
+                Thread.currentThread(),
+                new PollerClock(() -> time += step));
     }
 
     /** Explores all orders. */

@@ -107,7 +107,10 @@ final class WireWorld implements AutoCloseable {
 
     private Poller poller() {
         return new Poller(
-                adapter, IdleStrategy.busySpin(), Thread.currentThread(), () -> time += 1000);
+                adapter,
+                IdleStrategy.busySpin(),
+                Thread.currentThread(),
+                new PollerClock(() -> time += 1000));
     }
 
     private Exposure expose(MessageChannel by, Duration within, ExposureCallback callback) {

@@ -36,17 +36,28 @@ record NativeFunction(MemorySegment address) {
      * For calls that must not allocate: capturing errno allocates an object of 40 bytes per call
      * (JDK 25, SharedUtils.checkCaptureSegment).
      */
-    private static final class WithoutErrno {
-        static final MethodHandle CALL = withoutErrno();
+    static final class WithoutErrno {
+        static final MethodHandle CALL = link();
 
         private WithoutErrno() {}
+    }
+
+    /**
+     * For calls that return in well under a microsecond, stay in user space and do not call Java. A
+     * safepoint has to wait for their end; an ordinary downcall marks the thread as being in native
+     * code instead, which costs about 7 ns.
+     */
+    static final class Critical {
+        static final MethodHandle CALL = link(Linker.Option.critical(false));
+
+        private Critical() {}
     }
 
     /**
      * A handle for functions of up to four parameters that return an int, after the address of the
      * function. Each set of options is another one to link.
      */
-    static MethodHandle withoutErrno(Linker.Option... options) {
+    private static MethodHandle link(Linker.Option... options) {
         return Linker.nativeLinker()
                 .downcallHandle(
                         FunctionDescriptor.of(JAVA_INT, JAVA_LONG, JAVA_LONG, JAVA_LONG, JAVA_LONG),
@@ -111,6 +122,15 @@ record NativeFunction(MemorySegment address) {
     int callWithoutErrno(long a, long b, long c, long d) {
         try {
             return (int) WithoutErrno.CALL.invokeExact(address, a, b, c, d);
+        } catch (Throwable t) {
+            throw unexpected(t);
+        }
+    }
+
+    /** As {@link #callWithoutErrno}, as a {@link Critical} call. */
+    int callBriefly(long a, long b, long c) {
+        try {
+            return (int) Critical.CALL.invokeExact(address, a, b, c, 0L);
         } catch (Throwable t) {
             throw unexpected(t);
         }

@@ -3,9 +3,7 @@ package dev.verbena.internal.verbs;
 import dev.verbena.bindings.Verbs;
 import dev.verbena.internal.verbs.Structs.IbvContext;
 
-import java.lang.foreign.Linker;
 import java.lang.foreign.MemorySegment;
-import java.lang.invoke.MethodHandle;
 
 /**
  * The data path of an opened device: calls through the provider's function pointers in {@code
@@ -17,27 +15,11 @@ import java.lang.invoke.MethodHandle;
  * shared, which the JIT compiles best, and all functions have one signature: see {@link
  * NativeFunction}.
  *
- * <p>Posts and polls exist in two forms. An ordinary downcall marks the thread as being in native
- * code, so that a safepoint need not wait for it; that costs about 7 ns. A {@linkplain
- * Linker.Option#critical critical} downcall does not. It is for functions that stay in user space,
- * return in well under a microsecond and do not call Java. {@link Provider.ThroughKernel} chooses
- * the form.
+ * <p>Posts and polls exist in two forms, ordinary and {@linkplain NativeFunction.Critical critical}
+ * downcalls. {@link Provider.ThroughKernel} chooses the form. Most programs need only one of the
+ * two, and linking takes time.
  */
 public final class VerbsContext {
-    // In holder classes: most programs need only one of the two forms, and linking takes time.
-
-    private static final class Ordinary {
-        static final MethodHandle CALL = NativeFunction.withoutErrno();
-
-        private Ordinary() {}
-    }
-
-    private static final class Critical {
-        static final MethodHandle CALL = NativeFunction.withoutErrno(Linker.Option.critical(false));
-
-        private Critical() {}
-    }
-
     private final MemorySegment postSend;
     private final MemorySegment postReceive;
     private final MemorySegment postSharedReceive;
@@ -76,8 +58,8 @@ public final class VerbsContext {
     private static int call(boolean critical, MemorySegment function, long a, long b, long c) {
         try {
             return critical
-                    ? (int) Critical.CALL.invokeExact(function, a, b, c, 0L)
-                    : (int) Ordinary.CALL.invokeExact(function, a, b, c, 0L);
+                    ? (int) NativeFunction.Critical.CALL.invokeExact(function, a, b, c, 0L)
+                    : (int) NativeFunction.WithoutErrno.CALL.invokeExact(function, a, b, c, 0L);
         } catch (Throwable t) {
             throw NativeFunction.unexpected(t);
         }
