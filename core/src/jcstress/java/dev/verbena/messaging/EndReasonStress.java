@@ -16,10 +16,6 @@ import java.util.concurrent.atomic.AtomicInteger;
 /** The end of a connection: reported once, and the polling thread sees the whole reason. */
 public class EndReasonStress {
     private static class Reason extends EndReason {
-        Reason() {
-            super(new ConnectionLock());
-        }
-
         @Override
         String describe() {
             return "It";

@@ -45,19 +45,12 @@ abstract class EndReason {
                     "The connection is closed: the JVM had no memory to say why",
                     null);
 
-    private final ConnectionLock lock; // of the channel
-
-    // Written under the lock, the reason last. The polling thread, which does not take the lock,
+    // Written under the monitor, the reason last. The polling thread, which does not take it,
     // reads the reason first and then the others.
     private boolean draining; // it has ended, but what had come before is still delivered
     private boolean awaitsCause; // the reason may only follow from a request that has failed
     private volatile boolean closing; // by close()
     private volatile @Nullable MessagingException reason; // null while it is open
-
-    /** The reason of an open connection with this lock. */
-    EndReason(ConnectionLock lock) {
-        this.lock = lock;
-    }
 
     /** What is closed, for the sentence. */
     abstract String describe();
@@ -65,7 +58,7 @@ abstract class EndReason {
     /** Whether a request of the peer has ended the queue pair. */
     abstract boolean failedByPeer();
 
-    /** It has ended. Called once; by any thread, perhaps with the lock. */
+    /** It has ended. Called once; by any thread, perhaps with the lock of the connection. */
     abstract void tearDown();
 
     // ---- what ends a channel, from any thread; nothing happens if it ended before
@@ -86,13 +79,13 @@ abstract class EndReason {
         String known = !cancelled ? null : closing ? CLOSED_HERE : cause ? BY_PEER : null;
         Status status = cancelled && !closing ? Status.CONNECTION_ABORTED : completed;
         boolean first;
-        try (var _ = lock.hold()) {
+        synchronized (this) {
             first = reason == null;
             boolean replaces = first || (awaitsCause && cause);
             draining = false;
             if (replaces) {
                 awaitsCause = false;
-                // Last: it is read without the lock.
+                // Last: it is read without the monitor.
                 reason = failure(status, known, from, index);
             }
         }
@@ -145,14 +138,14 @@ abstract class EndReason {
             @Nullable Object two,
             @Nullable Throwable cause) {
         boolean drains = toCome != ToCome.NOTHING;
-        try (var _ = lock.hold()) {
+        synchronized (this) {
             if (reason != null) {
                 draining &= drains;
                 return;
             }
             draining = drains;
             awaitsCause = toCome == ToCome.CAUSE;
-            // Last: it is read without the lock.
+            // Last: it is read without the monitor.
             reason = exception(status, format, one, two, cause);
         }
         tearDown();
@@ -194,7 +187,7 @@ abstract class EndReason {
 
     /** Nothing is delivered any more, and the reason is what it is. */
     void drained() {
-        try (var _ = lock.hold()) {
+        synchronized (this) {
             draining = false;
             awaitsCause = false;
         }

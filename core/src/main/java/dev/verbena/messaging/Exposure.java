@@ -214,6 +214,13 @@ public final class Exposure implements AutoCloseable {
         }
     }
 
+    /** Whether this use of the object has not ended. */
+    boolean isIn(int use) {
+        try (var _ = channel.lock.hold()) {
+            return state != State.ENDED && this.use == use;
+        }
+    }
+
     /**
      * Waits for the message by which the peer takes the memory back. The wait ends by itself: at
      * the latest after the time that the exposure was given, the {@linkplain

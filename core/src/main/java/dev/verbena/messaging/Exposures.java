@@ -203,24 +203,16 @@ final class Exposures {
     /** Revokes it, and waits for the end. */
     void close(Exposure exposure) {
         Poller poller = channel.poller;
+        int use;
         try (var _ = channel.lock.hold()) {
             revoke(exposure, Status.CANCELLED);
-            if (poller.isDispatchingHere()) {
-                return;
+            use = exposure.use;
+            while (!poller.onPollingThread() && exposure.isIn(use)) {
+                changed.awaitUninterruptibly(); // the memory is not the caller's before
             }
-            int use = exposure.use;
-            while (exposure.state != Exposure.State.ENDED && exposure.use == use) {
-                if (!poller.onPollingThread()) {
-                    changed.awaitUninterruptibly(); // the memory is not the caller's before
-                    continue;
-                }
-                channel.lock.unlock();
-                try {
-                    int ignored = poller.await(Duration.ofNanos(PollerClock.TICK_NANOSECONDS));
-                } finally {
-                    channel.lock.lock();
-                }
-            }
+        }
+        while (poller.onPollingThread() && !poller.isDispatchingHere() && exposure.isIn(use)) {
+            int ignored = poller.await(Duration.ofNanos(PollerClock.TICK_NANOSECONDS));
         }
     }
 
@@ -305,7 +297,7 @@ final class Exposures {
         if (!window.releaseRegion()) {
             holding.add(window);
         }
-        changed.signalAll();
+        channel.lock.signalAll(changed);
         return window;
     }
 
@@ -401,7 +393,7 @@ final class Exposures {
             Exposure exposure = exposed.any();
             if (exposure != null) {
                 exposure.state = Exposure.State.ENDED;
-                changed.signalAll();
+                channel.lock.signalAll(changed);
             }
             return exposure;
         }

@@ -72,22 +72,13 @@ final class FrameSender {
         answerDue = true;
     }
 
-    /**
-     * The scratch that channels of a confined poller share: another thread must not write to it.
-     */
-    private PostScratch own() {
-        channel.poller.checkThread();
-        return scratch;
-    }
-
     /** A list for a request without a frame. */
     BufferList list() {
-        return own().list.clear();
+        return scratch.list.clear();
     }
 
     /** Posts an offer of memory. */
     PostResult postOffer(int slot, long address, int token, boolean fenced) {
-        PostScratch scratch = own();
         MemorySegment memory = scratch.region.memory();
         long at = scratch.at + PostScratch.MOST_INLINE;
         Frame.writeOffer(memory, at, address, token);
@@ -113,7 +104,6 @@ final class FrameSender {
             int token,
             boolean takes,
             boolean fenced) {
-        PostScratch scratch = own();
         int carried = kind == Frame.LARGE ? 0 : length;
         int noteBytes = kind == Frame.OFFER ? 0 : notes.inNextFrame() * Frame.NOTE_BYTES;
         boolean isInline = Frame.HEADER_BYTES + carried + noteBytes <= inline;

@@ -126,7 +126,7 @@ final class Inbox {
     /** A message is for a thread that receives. */
     void waits(Message message) {
         waiting.add(message.retain());
-        changed.signal();
+        lock.signalAll(changed);
     }
 
     /** Offers memory to large messages, as far as the limits allow. Under the lock. */
@@ -212,7 +212,6 @@ final class Inbox {
 
     /** A message is not needed any more. From any thread. */
     void release(Message message) {
-        channel.poller.checkThread();
         try (var _ = lock.hold()) {
             Message next = message.successor(); // first: there may be no memory for it
             boolean holds = message.drop();
@@ -249,7 +248,6 @@ final class Inbox {
 
     /** Frees the receive of a message that the program keeps. From any thread. */
     void detach(Message message) {
-        channel.poller.checkThread();
         try (var _ = lock.hold()) {
             RawMessage frame = message.frame();
             if (frame == null) {
@@ -281,11 +279,9 @@ final class Inbox {
         long left = TimeUnit.NANOSECONDS.convert(timeout);
         long deadline = System.nanoTime() + left;
         boolean polls = channel.poller.onPollingThread();
-        channel.poller.checkThread();
         channel.poller.checkMayWait();
         while (true) {
-            lock.lockInterruptibly();
-            try {
+            try (var _ = lock.holdInterruptibly()) {
                 Message message = next();
                 while (message == null && left > 0 && !polls) {
                     // Interrupted after a signal, it returns: then there is a message to take.
@@ -295,8 +291,6 @@ final class Inbox {
                 if (message != null || left <= 0) {
                     return message;
                 }
-            } finally {
-                lock.unlock();
             }
             int ignored = channel.poller.await(Duration.ofNanos(left));
             left = deadline - System.nanoTime();
@@ -332,7 +326,7 @@ final class Inbox {
                 Objects.requireNonNull(large).free(block);
             }
         }
-        changed.signalAll();
+        lock.signalAll(changed);
     }
 
     private static boolean fitsHeap(Message large) {

@@ -563,6 +563,10 @@ public final class MessageChannel extends PolledConnection<SendCallback> {
     }
 
     void beginClose() {
+        if (poller.isForeign()) {
+            poller.execute(this::beginClose);
+            return;
+        }
         try (var _ = lock.hold()) {
             reason.closing();
             if (isOpen() && outbox.large.isWaiting()) {

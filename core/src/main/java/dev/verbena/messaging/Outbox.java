@@ -246,7 +246,7 @@ final class Outbox {
                 first = waiting.first();
                 continue;
             }
-            if (!channel.isOpen()) {
+            if (!result.isAccepted() && !channel.isOpen()) {
                 return; // the end completes it
             }
             if (!result.isAccepted()) {

@@ -301,6 +301,10 @@ public final class OwnMemory {
 
     @SuppressWarnings("ReferenceEquality") // it is known by its future
     private void withdraw(CompletableFuture<Exposure> future) {
+        if (channel.poller.isForeign()) { // any thread may cancel a future
+            channel.poller.execute(() -> withdraw(future));
+            return;
+        }
         try (var _ = channel.lock.hold()) {
             boolean ignored = waiting.removeIf(one -> one.future() == future);
         }

@@ -45,7 +45,7 @@ abstract sealed class PolledConnection<C> implements AutoCloseable
     private final Tasks.Task tearDown = new Tasks.Task(this::tearDown, true);
 
     final Poller poller;
-    final ConnectionLock lock = new ConnectionLock(); // of the requests, and the end
+    final ConnectionLock lock;
     final EndReason reason;
     final RequestRing<C> requests;
     final RawReceives receives;
@@ -85,8 +85,9 @@ abstract sealed class PolledConnection<C> implements AutoCloseable
             int completions,
             RequestRing<C> requests) {
         this.poller = poller;
+        this.lock = new ConnectionLock(poller);
         this.reason =
-                new EndReason(lock) {
+                new EndReason() {
                     @Override
                     String describe() {
                         return PolledConnection.this.describe();

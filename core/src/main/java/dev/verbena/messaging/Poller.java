@@ -37,7 +37,10 @@ import java.util.concurrent.locks.LockSupport;
  * Flight Recorder), and nothing is lost meanwhile, as peers wait for credit.
  */
 public final class Poller implements Pollers {
-    /** A round of handlers and callbacks that takes longer is counted as slow. */
+    /**
+     * A round of handlers and callbacks that takes longer is counted as slow; one that takes up to
+     * 20 ms longer may not be, where the kernel's clock ticks seldom.
+     */
     public static final Duration SLOW = Duration.ofMillis(10);
 
     private static final Duration TICK = Duration.ofNanos(PollerClock.TICK_NANOSECONDS);
@@ -240,9 +243,19 @@ public final class Poller implements Pollers {
         }
     }
 
+    /** Whether what belongs to it may be used by one thread only: until it is closed. */
+    boolean isConfined() {
+        return confined && !finished;
+    }
+
+    /** Whether what belongs to it may not be used by this thread. */
+    boolean isForeign() {
+        return thread != Thread.currentThread() && isConfined();
+    }
+
     /** What belongs to a poller of {@link #onThisThread} belongs to its thread, until the close. */
     void checkThread() {
-        if (confined && thread != Thread.currentThread() && !finished) {
+        if (isForeign()) {
             throw new WrongThreadException(
                     "%s, its channels and their messages belong to %s; this is %s"
                             .formatted(this, thread, Thread.currentThread()));

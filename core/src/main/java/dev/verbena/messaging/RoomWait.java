@@ -70,14 +70,11 @@ final class RoomWait {
         WaitingRequests.Request mine =
                 new WaitingRequests.Request(
                         RequestKind.SEND, data, null, null, new CompletableFuture<>(), true);
-        channel.lock.lockInterruptibly();
-        try {
+        try (var _ = channel.lock.holdInterruptibly()) {
             if (!channel.takesRequests()) {
                 return Status.CONNECTION_INVALID;
             }
             boolean ignored = outbox.enqueue(mine);
-        } finally {
-            channel.lock.unlock();
         }
         try {
             mine.future().get(nanoseconds, TimeUnit.NANOSECONDS);

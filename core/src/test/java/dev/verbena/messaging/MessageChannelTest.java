@@ -417,6 +417,17 @@ class MessageChannelTest {
         }
     }
 
+    @Test
+    void anotherThreadThanThePollersMayCloseAChannel() {
+        try (OneThread two = new OneThread(SMALL, null)) {
+            CompletableFuture<Status> closed =
+                    CompletableFuture.supplyAsync(two.a::closeAsync).join();
+            assertThat(two.a.isOpen()).as("until its thread polls").isTrue();
+            two.run();
+            assertThat(closed).isCompletedWithValue(Status.CANCELLED);
+        }
+    }
+
     private static String bytes(PostScratch scratch) {
         MemorySegment memory = scratch.region.memory().asSlice(scratch.at, PostScratch.BYTES);
         return HexFormat.of().formatHex(memory.toArray(ValueLayout.JAVA_BYTE));
