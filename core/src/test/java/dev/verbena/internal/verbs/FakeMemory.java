@@ -40,6 +40,7 @@ final class FakeMemory {
     private final Map<Long, Open> open = new HashMap<>(); // by region
     private final List<Long> openRegions = new ArrayList<>(); // its keys, to choose one
     private final Map<Long, Window> windows = new HashMap<>();
+    private int lastKey;
 
     FakeMemory(FakeSettings settings, FakeObjects objects) {
         this.settings = settings;
@@ -108,11 +109,19 @@ final class FakeMemory {
         long address = settings.windows ? objects.made() : -Errno.EOPNOTSUPP;
         if (address > 0) {
             Window window = new Window();
-            window.key = (int) (address << 8 | 0x80000000L);
+            window.key = newKey();
             window.written = window.key;
             windows.put(address, window);
         }
         return address;
+    }
+
+    /** The index of a window that no other has, and 0 in the byte that each bind changes. */
+    private int newKey() {
+        do {
+            lastKey = lastKey + 0x100 | 0x80000000;
+        } while (windows.values().stream().anyMatch(w -> (w.key & ~0xFF) == lastKey));
+        return lastKey;
     }
 
     int windowKey(long mw) {
