@@ -372,6 +372,31 @@ class DeferTest {
         }
     }
 
+    /** The second time it does not say what it refuses: not what it took the first time. */
+    @Test
+    void aProviderThatIsAskedAgainKeepsWhatItHasTaken() {
+        try (Rig rig = rig()) {
+            rig.a.write(1, rig.bytes(8), Rig.REMOTE, 1, OpFlags.NONE).orThrow();
+            rig.a.write(2, rig.bytes(8), Rig.REMOTE, 1, DEFER).orThrow();
+            rig.a.write(3, rig.bytes(8), Rig.REMOTE, 1, DEFER).orThrow();
+            rig.device.answer = 12; // ENOMEM
+            rig.device.refused = 1;
+            rig.device.afterPost =
+                    () -> {
+                        rig.device.runOne(); // so there is something to poll
+                        rig.device.running = false;
+                        rig.device.answer = 5;
+                        rig.device.refused = -1;
+                    };
+            assertThat(rig.a.write(99, rig.bytes(8), Rig.REMOTE, 1, OpFlags.NONE).status())
+                    .isEqualTo(Status.DEVICE_REMOVED);
+            rig.device.resume();
+            assertThat(rig.poll())
+                    .containsExactly(
+                            "WRITE 1 SUCCESS", "WRITE 2 CANCELLED", "WRITE 3 INTERNAL_ERROR");
+        }
+    }
+
     @Test
     void aFullChainThatIsRefusedRefusesItsLastAndSynthesizesTheOthers() {
         try (Rig rig = Rig.connected(QueuePairLimits.depths(8, 1).withMaxDeferred(3))) {

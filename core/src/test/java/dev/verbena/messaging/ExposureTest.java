@@ -100,6 +100,64 @@ class ExposureTest {
         }
     }
 
+    /** Otherwise the key may be invalid before a read that was posted has got its bytes. */
+    @Test
+    void anAnswerThatGivesBackAKeyIsFencedWhileReadsAreOutstanding() {
+        try (OneThread two = OneThread.open()) {
+            Exposure exposure = two.expose(READ, LONG);
+            RemoteMemory remote = two.announce(exposure);
+            two.device.acknowledgedLate = request -> request.opcode() == 4; // reads
+            BufferList into = new BufferList(1).add(two.other, 0, 7);
+            assertThat(two.b.peerMemory().tryRead(remote, 0, into, two.logged(), "read"))
+                    .isEqualTo(Status.SUCCESS);
+            exposure.revoke();
+            two.run();
+            assertThat(two.device.sends.stream().filter(one -> (one.flags() & 1) != 0))
+                    .as("read fence")
+                    .hasSize(1);
+            two.device.acknowledgedLate = request -> false;
+            two.run();
+            assertThat(two.log).containsExactlyInAnyOrder("read SUCCESS", "CANCELLED");
+        }
+    }
+
+    /** A write needs no credit, unlike the message before it. */
+    @Test
+    void whatWaitsBehindAMessageGoesOnWhenThatWaitsNoMore() {
+        try (OneThread two = OneThread.open()) {
+            RemoteMemory remote = two.announce(two.expose(WRITE, LONG));
+            two.keeps = true;
+            for (int i = 0; i < 4; i++) {
+                two.b.trySend(text("kept")).orThrow();
+            }
+            two.run();
+            CompletableFuture<Void> posted = new CompletableFuture<>();
+            try (var _ = two.b.lock.hold()) {
+                assertThat(
+                                two.b.outbox.enqueue(
+                                        new WaitingRequests.Request(
+                                                RequestKind.SEND,
+                                                text("x"),
+                                                null,
+                                                null,
+                                                posted,
+                                                true)))
+                        .isTrue();
+            }
+            CompletableFuture<Void> write =
+                    two.b.peerMemory().writeAsync(two.bytes("value"), remote);
+            two.run();
+            assertThat(write).isNotDone();
+            try (var _ = two.b.lock.hold()) {
+                assertThat(two.b.outbox.withdraw(posted)).isTrue();
+            }
+            two.run();
+            assertThat(write).isCompleted();
+            assertThat(two.region.memory().getString(0)).isEqualTo("value");
+            two.kept.forEach(Message::release);
+        }
+    }
+
     @Test
     void futuresAreDoneWithTheMessage() throws Exception {
         try (OneThread two = OneThread.open();

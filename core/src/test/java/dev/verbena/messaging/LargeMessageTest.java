@@ -16,6 +16,7 @@ import dev.verbena.OpFlags;
 import dev.verbena.PooledBuffer;
 import dev.verbena.RegisteredArena;
 import dev.verbena.Status;
+import dev.verbena.internal.verbs.Errno;
 import dev.verbena.internal.verbs.FakeDevice;
 
 import org.junit.jupiter.api.Test;
@@ -35,6 +36,7 @@ import java.util.concurrent.CompletableFuture;
 @Timeout(60)
 class LargeMessageTest {
     private static final int EAGER = 1000;
+    private static final int WRITE = 0; // opcode
     private static final MessagingOptions LARGE =
             OneThread.SMALL.withEagerLimit(EAGER).withMaxMessage(5_000_000);
 
@@ -259,6 +261,33 @@ class LargeMessageTest {
             two.run();
             assertThat(got).hasSize(6);
             assertThat(sent).allMatch(CompletableFuture::isDone);
+        }
+    }
+
+    /** The queue pair has room for no more. */
+    @Test
+    void partsAreNoMoreThanTheRequestsThatMayBeOutstanding() {
+        try (OneThread two = open(LARGE)) {
+            two.device.acknowledgedLate = request -> request.opcode() == WRITE;
+            CompletableFuture<Void> sent = two.a.sendAsync(message(5_000_000));
+            two.run();
+            assertThat(two.posted(WRITE)).isEqualTo(4);
+            while (!sent.isDone()) {
+                two.run();
+            }
+            assertThat(two.posted(WRITE)).isEqualTo(5);
+        }
+    }
+
+    /** The poller's memory is freed with it, so none is missing. */
+    @Test
+    void aMessageThatIsRefusedGivesItsCopyBack() {
+        try (OneThread two = open(LARGE)) {
+            two.device.answer = Errno.ENOMEM;
+            two.device.refused = 0;
+            assertThat(two.a.trySend(message(2000))).isEqualTo(Status.INSUFFICIENT_RESOURCES);
+            two.run();
+            assertThat(two.a.closed()).isDone();
         }
     }
 

@@ -106,6 +106,25 @@ class MessageChannelEndTest {
         }
     }
 
+    /** It is the poller's, and outlives the channel. */
+    @Test
+    void aMessageThatIsRefusedGivesItsBufferBack() {
+        try (OneThread two = OneThread.open()) {
+            int stride = Frame.stride(SMALL.eagerLimit(two.adapter));
+            FrameBuffers buffers = two.poller.memory().frames(stride);
+            int first = buffers.take();
+            buffers.giveBack(first);
+            two.device.answer = Errno.ENOMEM;
+            two.device.refused = 0;
+            assertThat(two.a.trySend(MemorySegment.ofArray(new byte[1000])))
+                    .isEqualTo(Status.INSUFFICIENT_RESOURCES);
+            two.run();
+            assertThat(two.a.closed()).isDone();
+            assertThat(buffers.take()).isEqualTo(first);
+            buffers.giveBack(first);
+        }
+    }
+
     /** What is cancelled with the connection is no cause. */
     @Test
     void withoutAFailedRequestItIsTheEndOfTheConnection() {
