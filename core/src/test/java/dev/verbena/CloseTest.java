@@ -287,6 +287,24 @@ class CloseTest {
             assertThat(System.nanoTime() - start).isBetween(1_000_000_000L, 30_000_000_000L);
         }
 
+        /** The time of each began with its flush. */
+        @Test
+        void givesUpOnceOnAllThatWereFlushedBefore() {
+            rig.device.lastReceive = FakeDevice.LastReceive.NEVER;
+            List<QueuePair> flushed = new ArrayList<>();
+            for (int i = 0; i < 8; i++) {
+                QueuePair sharing = sharing(rig, shared);
+                sharing.connect(rig.a.address());
+                sharing.flush();
+                flushed.add(sharing);
+            }
+            long start = System.nanoTime();
+            flushed.forEach(QueuePair::close);
+            assertThat(System.nanoTime() - start)
+                    .as("not a second each")
+                    .isLessThan(7_000_000_000L);
+        }
+
         @Test
         void doesNotWaitWhereNothingCanHaveBeenTaken() {
             rig.device.lastReceive = FakeDevice.LastReceive.NEVER;

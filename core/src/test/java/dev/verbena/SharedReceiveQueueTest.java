@@ -330,6 +330,7 @@ class SharedReceiveQueueTest {
             for (int i = 0; i < depth + 1; i++) {
                 rig.a.send(i, rig.bytes(1)).orThrow();
                 rig.poll().stream().filter(one -> one.startsWith("RECEIVE")).forEach(receives::add);
+                assertThat(receives).as("the refused one took the first").hasSize(i);
             }
             assertThat(receives)
                     .containsExactlyInAnyOrder(

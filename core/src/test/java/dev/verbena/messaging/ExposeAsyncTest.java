@@ -78,6 +78,25 @@ class ExposeAsyncTest {
         }
     }
 
+    /** Although no frame of the peer's has come. */
+    @Test
+    void whatWaitsForTheConnectionIsExposedOnceItStands() {
+        try (OneThread two = OneThread.open()) {
+            MessageChannel early = new MessageChannel(two.poller, OneThread.SMALL, null);
+            MessageChannel peer = new MessageChannel(two.pollerOfB, OneThread.SMALL, null);
+            early.agree(peer.options.handshake(two.adapter));
+            early.pair.connect(peer.pair.address());
+            peer.pair.connect(early.pair.address());
+            CompletableFuture<Exposure> exposed =
+                    early.ownMemory().exposeAsync(two.region, 0, 100, WRITE, LONG);
+            two.run();
+            assertThat(exposed).isNotDone();
+            early.established();
+            two.run();
+            assertThat(exposed).isCompleted();
+        }
+    }
+
     @Test
     void aBufferOfAPoolIsExposed() {
         try (OneThread two = OneThread.open();

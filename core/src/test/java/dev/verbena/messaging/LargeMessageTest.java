@@ -36,7 +36,8 @@ import java.util.concurrent.CompletableFuture;
 @Timeout(60)
 class LargeMessageTest {
     private static final int EAGER = 1000;
-    private static final int WRITE = 0; // opcode
+    private static final int WRITE = 0; // opcodes
+    private static final int SEND = 2;
     private static final MessagingOptions LARGE =
             OneThread.SMALL.withEagerLimit(EAGER).withMaxMessage(5_000_000);
 
@@ -272,10 +273,27 @@ class LargeMessageTest {
             CompletableFuture<Void> sent = two.a.sendAsync(message(5_000_000));
             two.run();
             assertThat(two.posted(WRITE)).isEqualTo(4);
-            while (!sent.isDone()) {
+            for (int i = 0; i < 1000 && !sent.isDone(); i++) {
                 two.run();
             }
+            assertThat(sent).isCompleted();
             assertThat(two.posted(WRITE)).isEqualTo(5);
+        }
+    }
+
+    /** An offer may come before its announcement is acknowledged. */
+    @Test
+    void neitherAreAnnouncementsAndPartsTogether() {
+        try (OneThread two = open(LARGE)) {
+            two.device.acknowledgedLate = request -> request.opcode() == SEND;
+            for (int i = 0; i < 2; i++) {
+                two.a.trySend(message(2000)).orThrow();
+                two.run();
+            }
+            for (int i = 0; i < 4 && two.a.trySend(message(2000)).isSuccess(); i++) {
+                two.run();
+            }
+            assertThat(two.a.counters().outstanding()).isEqualTo(4);
         }
     }
 

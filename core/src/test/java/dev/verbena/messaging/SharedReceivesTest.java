@@ -5,8 +5,11 @@ import static dev.verbena.messaging.OneThread.text;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
 
+import dev.verbena.Access;
 import dev.verbena.Adapter;
 import dev.verbena.FakeAdapters;
+import dev.verbena.MemoryRegion;
+import dev.verbena.RemoteMemory;
 import dev.verbena.VerbenaException;
 import dev.verbena.internal.verbs.Errno;
 import dev.verbena.internal.verbs.FakeDevice;
@@ -138,6 +141,38 @@ class SharedReceivesTest {
             assertThat(got).containsExactly("with a report");
             assertThat(two.b.receives.outstanding()).isEqualTo(two.b.receives.count());
             two.kept.forEach(Message::release);
+        }
+    }
+
+    /** Nor one before it is delivered: the region that the message takes back cannot be freed. */
+    @Test
+    void anErrorBeforeAMessageLosesNoReceive() {
+        try (OneThread two = new OneThread(OneThread.SMALL, handler)) {
+            MemoryRegion closed = two.poller.domain().allocate(64, Access.LOCAL_WRITE);
+            Exposure exposure =
+                    two.a
+                            .ownMemory()
+                            .tryExpose(
+                                    closed,
+                                    0,
+                                    64,
+                                    OneThread.WRITE,
+                                    OneThread.LONG,
+                                    (ended, status, message) -> {},
+                                    null);
+            RemoteMemory remote = two.announce(exposure);
+            long region = closed.nativeHandle().address();
+            closed.close(); // pends
+            two.device.destroyErrors.put("ibv_dereg_mr", Errno.EBUSY);
+            two.b
+                    .peerMemory()
+                    .trySendAndInvalidate(text("x"), 0, 1, remote, null, null)
+                    .orThrow();
+            two.run();
+            two.device.destroyErrors.clear();
+            assertThat(two.a.isOpen()).isFalse();
+            assertThat(two.a.receives.outstanding()).isEqualTo(two.a.receives.count());
+            assertThat(two.device.deregisterMemory(region)).isZero();
         }
     }
 

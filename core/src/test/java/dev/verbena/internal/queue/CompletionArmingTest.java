@@ -131,6 +131,19 @@ class CompletionArmingTest {
         awaits(LONG, null);
     }
 
+    /** Each arm has its callback, and each completion is the reason of one. */
+    @Test
+    void anArmBeforeACallbackFiresForWhatComesLater() {
+        make(FakeDevice.PLAIN, true);
+        come();
+        assertThat(events.arm(NotifyType.ANY)).isTrue();
+        assertThat(events.arm(NotifyType.ANY)).isFalse();
+        awaits(LONG, Status.SUCCESS);
+        come();
+        assertThat(events.arm(NotifyType.ANY)).isTrue();
+        awaits(LONG, Status.SUCCESS);
+    }
+
     @ParameterizedTest
     @CsvSource({
         ", ERRORS, ERRORS", ", ANY, ANY", ", SOLICITED, SOLICITED",
