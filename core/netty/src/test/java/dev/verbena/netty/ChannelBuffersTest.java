@@ -1,0 +1,151 @@
+package dev.verbena.netty;
+
+import static dev.verbena.netty.Connected.heard;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import static java.nio.charset.StandardCharsets.US_ASCII;
+
+import dev.verbena.Access;
+import dev.verbena.MemoryRegion;
+import dev.verbena.Until;
+import dev.verbena.messaging.MessagingOptions;
+import dev.verbena.netty.Connected.Heard;
+
+import io.netty.buffer.ByteBuf;
+import io.netty.buffer.Unpooled;
+import io.netty.channel.ChannelOption;
+import io.netty.channel.ChannelProgressiveFuture;
+import io.netty.channel.ChannelProgressiveFutureListener;
+import io.netty.channel.ChannelProgressivePromise;
+import io.netty.channel.DefaultFileRegion;
+import io.netty.channel.FixedRecvByteBufAllocator;
+
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.concurrent.atomic.AtomicLong;
+
+/** What a channel sends from, and what it reads into. */
+@Timeout(60)
+class ChannelBuffersTest {
+    private static final int LARGE = 600_000; // bytes of a message
+    private static final MessagingOptions MESSAGING =
+            RdmaOptions.DEFAULTS.messaging().withLargeMemory(2_000_000); // half of it is lent
+
+    private static Connected lending() {
+        return new Connected(RdmaOptions.DEFAULTS.withMessaging(MESSAGING));
+    }
+
+    private static void send(RdmaChannel client, int bytes) throws InterruptedException {
+        client.writeAndFlush(Unpooled.wrappedBuffer(new byte[bytes])).sync();
+    }
+
+    @Test
+    void ofLargeMessagesNoMoreThanHalfOfTheMemoryIsLent() throws Exception {
+        try (Connected pair = lending()) {
+            RdmaChannel client = pair.connect();
+            RdmaChannel server = pair.accepted();
+            Heard atServer = heard(server);
+            atServer.keeps = true;
+            send(client, LARGE);
+            send(client, LARGE);
+            Until.holds(() -> atServer.bytes == 2 * LARGE);
+            assertThat(server.copiedBytes()).isEqualTo(LARGE);
+            atServer.kept.forEach(ByteBuf::release);
+        }
+    }
+
+    @Test
+    void whatWasLentAndReleasedMayBeLentAgain() throws Exception {
+        try (Connected pair = lending()) {
+            RdmaChannel client = pair.connect();
+            RdmaChannel server = pair.accepted();
+            Heard atServer = heard(server);
+            atServer.keeps = true;
+            for (int i = 1; i <= 5; i++) {
+                long all = (long) i * LARGE;
+                send(client, LARGE);
+                Until.holds(() -> atServer.bytes == all);
+                server.eventLoop().submit(() -> atServer.kept.remove().release()).sync();
+            }
+            assertThat(server.copiedBytes()).isZero();
+        }
+    }
+
+    /** The rest of each is read into the next buffer. */
+    @Test
+    void messagesThatAreLongerThanTheBuffersOfTheProgram() throws Exception {
+        try (Connected pair =
+                new Connected(
+                        RdmaOptions.DEFAULTS,
+                        server ->
+                                server.childOption(
+                                        ChannelOption.RECVBUF_ALLOCATOR,
+                                        new FixedRecvByteBufAllocator(7)),
+                        client -> {})) {
+            RdmaChannel client = pair.connect();
+            Heard atServer = heard(pair.accepted());
+            StringBuilder sent = new StringBuilder();
+            for (int i = 0; i < 9; i++) {
+                String text = "message %d".formatted(i).repeat(1 + i % 3);
+                client.writeAndFlush(Unpooled.copiedBuffer(text, US_ASCII)).sync();
+                sent.append(text);
+            }
+            Until.holds(() -> atServer.bytes == sent.length());
+            assertThat(atServer.text()).isEqualTo(sent.toString());
+        }
+    }
+
+    /** Memory that is not registered is used for one message, although there is room in it. */
+    @Test
+    void registeredMemoryBehindMemoryThatIsNot() throws Exception {
+        try (Connected pair = new Connected(RdmaOptions.DEFAULTS.withRegisteredMemory(0))) {
+            RdmaChannel client = pair.connect();
+            Heard atServer = heard(pair.accepted());
+            MemoryRegion region =
+                    client.handler().poller().domain().allocate(2000, Access.LOCAL_WRITE);
+            client.handler().allocator().know(region);
+            client.write(Unpooled.wrappedBuffer(new byte[300]));
+            client.write(Unpooled.wrappedBuffer(region.memory().asByteBuffer()));
+            client.writeAndFlush(Unpooled.wrappedBuffer(new byte[300])).sync();
+            Until.holds(() -> atServer.bytes == 2600);
+            client.handler().allocator().forget(region);
+            region.close();
+        }
+    }
+
+    /** Each in several messages: what has arrived of one says nothing of the next. */
+    @Test
+    void eachFileReportsAllItsBytes(@TempDir Path directory) throws Exception {
+        Path path = Files.write(directory.resolve("file"), new byte[2_500_000]);
+        long length = Files.size(path);
+        try (Connected pair = new Connected()) {
+            RdmaChannel client = pair.connect();
+            Heard atServer = heard(pair.accepted());
+            for (int i = 1; i <= 3; i++) {
+                long all = i * length;
+                AtomicLong reported = new AtomicLong();
+                ChannelProgressivePromise promise = client.newProgressivePromise();
+                promise.addListener(
+                        new ChannelProgressiveFutureListener() {
+                            @Override
+                            public void operationProgressed(
+                                    ChannelProgressiveFuture future, long progress, long total) {
+                                reported.set(progress);
+                            }
+
+                            @Override
+                            public void operationComplete(ChannelProgressiveFuture future) {}
+                        });
+                client.writeAndFlush(new DefaultFileRegion(path.toFile(), 0, length), promise)
+                        .sync();
+                assertThat(reported).hasValue(length);
+                Until.holds(() -> atServer.bytes == all);
+            }
+        }
+    }
+}
