@@ -34,6 +34,7 @@ import java.util.concurrent.TimeoutException;
 @Timeout(120)
 class ExposeAsyncTest {
     private static final int MOST = 4; // exposures of OneThread.SMALL
+    private static final int SEND = 2; // opcode
 
     /** Uses all windows; the peer may take each back. */
     private static Deque<RemoteMemory> exposeAll(OneThread two) {
@@ -93,6 +94,22 @@ class ExposeAsyncTest {
             assertThat(exposed).isNotDone();
             early.established();
             two.run();
+            assertThat(exposed).isCompleted();
+        }
+    }
+
+    /** A bind has its slot in the send queue until a request behind it is acknowledged. */
+    @Test
+    void aFreeWindowWaitsForASlot() {
+        try (OneThread two = OneThread.open()) {
+            two.device.acknowledgedLate =
+                    request -> request.opcode() == SEND || request.opcode() == OneThread.BIND;
+            exposeAll(two).forEach(remote -> takeBack(two, remote));
+            CompletableFuture<Exposure> exposed = exposeAsync(two, LONG);
+            assertThat(exposed).isNotDone();
+            for (int i = 0; i < 1000 && !exposed.isDone(); i++) {
+                two.run();
+            }
             assertThat(exposed).isCompleted();
         }
     }

@@ -33,6 +33,7 @@ final class OneThread implements AutoCloseable {
                     .withExposures(4);
     static final int BIND = 8; // opcodes
     static final int INVALIDATE = 7;
+    private static final int MOST_ROUNDS = 100_000; // of polls
 
     final FakeDevice device = new FakeDevice();
     final Adapter adapter = FakeAdapters.open(device);
@@ -169,7 +170,10 @@ final class OneThread implements AutoCloseable {
     /** Everything that was posted is carried out and polled. */
     void run() {
         int quiet = 0;
-        while (quiet < 3) {
+        for (int rounds = 0; quiet < 3; rounds++) {
+            if (rounds == MOST_ROUNDS) {
+                throw new AssertionError("The two do not come to rest");
+            }
             int count = poller.poll() + (hangs ? 0 : pollerOfB.poll());
             quiet = count == 0 ? quiet + 1 : 0;
         }

@@ -164,10 +164,7 @@ class SharedReceivesTest {
             long region = closed.nativeHandle().address();
             closed.close(); // pends
             two.device.destroyErrors.put("ibv_dereg_mr", Errno.EBUSY);
-            two.b
-                    .peerMemory()
-                    .trySendAndInvalidate(text("x"), 0, 1, remote, null, null)
-                    .orThrow();
+            two.b.peerMemory().trySendAndInvalidate(text("x"), 0, 1, remote, null, null).orThrow();
             two.run();
             two.device.destroyErrors.clear();
             assertThat(two.a.isOpen()).isFalse();

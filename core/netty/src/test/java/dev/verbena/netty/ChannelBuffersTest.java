@@ -14,6 +14,8 @@ import dev.verbena.netty.Connected.Heard;
 
 import io.netty.buffer.ByteBuf;
 import io.netty.buffer.Unpooled;
+import io.netty.channel.ChannelHandlerContext;
+import io.netty.channel.ChannelInboundHandlerAdapter;
 import io.netty.channel.ChannelOption;
 import io.netty.channel.ChannelProgressiveFuture;
 import io.netty.channel.ChannelProgressiveFutureListener;
@@ -97,6 +99,41 @@ class ChannelBuffersTest {
             }
             Until.holds(() -> atServer.bytes == sent.length());
             assertThat(atServer.text()).isEqualTo(sent.toString());
+        }
+    }
+
+    /** As a proxy does, which reads on when it could write. */
+    @Test
+    void aPipelineThatAsksForEachMessage() throws Exception {
+        try (Connected pair =
+                new Connected(
+                        RdmaOptions.DEFAULTS,
+                        server ->
+                                server.childOption(ChannelOption.AUTO_READ, false)
+                                        .childOption(
+                                                ChannelOption.RECVBUF_ALLOCATOR,
+                                                new FixedRecvByteBufAllocator(100)
+                                                        .maxMessagesPerRead(1)),
+                        client -> {})) {
+            RdmaChannel client = pair.connect();
+            RdmaChannel server = pair.accepted();
+            Heard atServer = heard(server);
+            server.pipeline()
+                    .addFirst(
+                            new ChannelInboundHandlerAdapter() {
+                                @Override
+                                public void channelRead(
+                                        ChannelHandlerContext context, Object message) {
+                                    context.fireChannelRead(message);
+                                    context.read();
+                                }
+                            });
+            for (int i = 0; i < 5; i++) {
+                send(client, 10);
+            }
+            assertThat(atServer.bytes).isZero();
+            server.read();
+            Until.holds(() -> atServer.bytes == 50);
         }
     }
 

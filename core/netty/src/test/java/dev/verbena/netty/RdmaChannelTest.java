@@ -455,6 +455,27 @@ class RdmaChannelTest {
         }
     }
 
+    /** What was flushed does not arrive then. */
+    @Test
+    void aHalfThatWaitsIsClosedWithTheRest() throws Exception {
+        try (Connected pair =
+                new Connected(
+                        RdmaOptions.DEFAULTS,
+                        server -> server.childOption(ChannelOption.AUTO_READ, false),
+                        client -> client.option(ChannelOption.SO_LINGER, 0))) {
+            RdmaChannel client = pair.connect();
+            RdmaChannel server = pair.accepted();
+            while (client.isWritable()) {
+                client.writeAndFlush(Unpooled.wrappedBuffer(new byte[5000]));
+                client.eventLoop().submit(() -> {}).sync();
+            }
+            ChannelFuture shut = client.shutdownOutput();
+            client.close().sync();
+            assertThat(shut.await(30, TimeUnit.SECONDS)).isTrue();
+            assertThat(shut.cause()).isInstanceOf(ClosedChannelException.class);
+        }
+    }
+
     @Test
     void aHalfIsClosedTwice() throws Exception {
         try (Connected pair =
