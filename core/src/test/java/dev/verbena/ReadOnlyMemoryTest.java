@@ -80,6 +80,14 @@ class ReadOnlyMemoryTest {
     }
 
     @Test
+    void noPartOfAListOfItTakesAMessage() {
+        try (MemoryRegion region = rig.domain.register(readOnly, Access.REMOTE_READ)) {
+            BufferList part = new BufferList(1).add(BufferList.of(region), 8, 8);
+            assertThat(rig.a.receive(1, part).status()).isEqualTo(Status.ACCESS_VIOLATION);
+        }
+    }
+
+    @Test
     void aWindowIsNotBoundToIt() {
         try (MemoryRegion region = rig.domain.register(readOnly, Access.REMOTE_READ);
                 MemoryWindow window = rig.domain.createMemoryWindow()) {

@@ -4,6 +4,7 @@ import static dev.verbena.messaging.OneThread.text;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.verbena.Access;
 import dev.verbena.Adapter;
@@ -24,6 +25,7 @@ import java.lang.foreign.MemorySegment;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.atomic.AtomicInteger;
 
 /** The receives that the message channels of a poller share. */
 @Timeout(60)
@@ -342,6 +344,27 @@ class SharedReceivesTest {
             poller.close();
             assertThat(text(kept.getFirst())).isEqualTo("message 0");
             kept.forEach(Message::release);
+        }
+        assertThat(device.objects()).isZero();
+        device.dispose();
+    }
+
+    /** The second registration of a channel whose receives are its own. */
+    @Test
+    void aChannelThatCannotBeMadeFreesItsReceives() {
+        FakeDevice device = new FakeDevice();
+        device.sharedQueues = false;
+        try (Adapter adapter = FakeAdapters.open(device);
+                Poller poller = Poller.onThisThread(adapter, IdleStrategy.busySpin())) {
+            AtomicInteger registrations = new AtomicInteger();
+            device.beforeStep =
+                    step -> {
+                        if (step.equals("registerMemory") && registrations.incrementAndGet() == 2) {
+                            noMemory(true);
+                        }
+                    };
+            assertThatThrownBy(() -> new MessageChannel(poller, OPTIONS, null))
+                    .isInstanceOf(OutOfMemoryError.class);
         }
         assertThat(device.objects()).isZero();
         device.dispose();
