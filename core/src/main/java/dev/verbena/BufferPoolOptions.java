@@ -26,6 +26,11 @@ public final class BufferPoolOptions {
         private long bytes;
         private MemoryOptions memory = MemoryOptions.DEFAULTS;
         private boolean tracking;
+
+        @Override
+        protected List<?> all() {
+            return List.of(count, bytes, memory, tracking);
+        }
     }
 
     private final Values values;
@@ -121,18 +126,14 @@ public final class BufferPoolOptions {
         return values.tracking;
     }
 
-    private List<?> all() {
-        return List.of(values.count, values.bytes, values.memory, values.tracking);
-    }
-
     @Override
     public boolean equals(@Nullable Object other) {
-        return other instanceof BufferPoolOptions that && all().equals(that.all());
+        return other instanceof BufferPoolOptions that && values.equals(that.values);
     }
 
     @Override
     public int hashCode() {
-        return all().hashCode();
+        return values.hashCode();
     }
 
     @Override

@@ -7,6 +7,8 @@ import dev.verbena.internal.util.OptionValues;
 
 import org.jspecify.annotations.Nullable;
 
+import java.util.Arrays;
+import java.util.List;
 import java.util.function.Consumer;
 
 /**
@@ -26,6 +28,11 @@ public final class CompletionQueueOptions {
         @Nullable Consumer<Status> callback;
         int vector = SPREAD;
         @Nullable CompletionChannel channel;
+
+        @Override
+        protected List<?> all() {
+            return Arrays.asList(depth, confined, callback, vector, channel);
+        }
     }
 
     final Values values;
@@ -106,6 +113,16 @@ public final class CompletionQueueOptions {
      */
     public CompletionQueueOptions channel(CompletionChannel channel) {
         return with(changed -> changed.channel = Arguments.notNull(channel, "channel"));
+    }
+
+    @Override
+    public boolean equals(@Nullable Object other) {
+        return other instanceof CompletionQueueOptions that && values.equals(that.values);
+    }
+
+    @Override
+    public int hashCode() {
+        return values.hashCode();
     }
 
     @Override

@@ -38,6 +38,18 @@ public final class ConnectionOptions {
         @Nullable InetSocketAddress local;
         @Nullable SharedEndpoint endpoint;
         PathOptions path = PathOptions.DEFAULTS;
+
+        @Override
+        protected List<?> all() {
+            return Arrays.asList(
+                    deadline,
+                    ByteBuffer.wrap(privateData), // equal if the bytes are
+                    announced,
+                    assumeInvalidatable,
+                    local,
+                    endpoint,
+                    path);
+        }
     }
 
     final Values values;
@@ -144,25 +156,14 @@ public final class ConnectionOptions {
         return with(changed -> changed.path = options);
     }
 
-    private List<?> all() {
-        return Arrays.asList(
-                values.deadline,
-                ByteBuffer.wrap(values.privateData), // equal if the bytes are
-                values.announced,
-                values.assumeInvalidatable,
-                values.local,
-                values.endpoint,
-                values.path);
-    }
-
     @Override
     public boolean equals(@Nullable Object other) {
-        return other instanceof ConnectionOptions that && all().equals(that.all());
+        return other instanceof ConnectionOptions that && values.equals(that.values);
     }
 
     @Override
     public int hashCode() {
-        return all().hashCode();
+        return values.hashCode();
     }
 
     /** Shows only the length of the private data, which may be secret. */

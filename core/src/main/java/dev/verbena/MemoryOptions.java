@@ -26,6 +26,11 @@ public final class MemoryOptions {
     private static final class Values extends OptionValues<Values> {
         private long alignment = 1;
         private HugePages hugePages = HugePages.DEFAULT;
+
+        @Override
+        protected List<?> all() {
+            return List.of(alignment, hugePages);
+        }
     }
 
     private final Values values;
@@ -81,18 +86,14 @@ public final class MemoryOptions {
         return values.hugePages;
     }
 
-    private List<?> all() {
-        return List.of(values.alignment, values.hugePages);
-    }
-
     @Override
     public boolean equals(@Nullable Object other) {
-        return other instanceof MemoryOptions that && all().equals(that.all());
+        return other instanceof MemoryOptions that && values.equals(that.values);
     }
 
     @Override
     public int hashCode() {
-        return all().hashCode();
+        return values.hashCode();
     }
 
     @Override

@@ -60,6 +60,19 @@ public final class PathOptions {
         private @Nullable Integer ackTimeout;
         private @Nullable Integer retries;
         private @Nullable Integer rnrRetries;
+
+        @Override
+        protected List<?> all() {
+            return Arrays.asList(
+                    trafficClass,
+                    serviceLevel,
+                    flowLabel,
+                    pkeyIndex,
+                    minRnrTimer,
+                    ackTimeout,
+                    retries,
+                    rnrRetries);
+        }
     }
 
     private final Values values;
@@ -316,26 +329,14 @@ public final class PathOptions {
                 : "%s This was asked for: %s".formatted(first, this).strip();
     }
 
-    private List<?> all() {
-        return Arrays.asList(
-                values.trafficClass,
-                values.serviceLevel,
-                values.flowLabel,
-                values.pkeyIndex,
-                values.minRnrTimer,
-                values.ackTimeout,
-                values.retries,
-                values.rnrRetries);
-    }
-
     @Override
     public boolean equals(@Nullable Object other) {
-        return other instanceof PathOptions that && all().equals(that.all());
+        return other instanceof PathOptions that && values.equals(that.values);
     }
 
     @Override
     public int hashCode() {
-        return all().hashCode();
+        return values.hashCode();
     }
 
     private static void ifChosen(@Nullable Integer value, IntConsumer action) {

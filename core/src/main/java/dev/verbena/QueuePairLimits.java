@@ -39,6 +39,19 @@ public final class QueuePairLimits {
         private int inboundReads = READS;
         private int outboundReads = READS;
         private int maxDeferred = DEFERRED;
+
+        @Override
+        protected List<?> all() {
+            return List.of(
+                    initiatorDepth,
+                    receiveDepth,
+                    maxInitiatorBuffers,
+                    maxReceiveBuffers,
+                    maxInlineBytes,
+                    inboundReads,
+                    outboundReads,
+                    maxDeferred);
+        }
     }
 
     private final Values values;
@@ -238,18 +251,6 @@ public final class QueuePairLimits {
         return values.maxDeferred;
     }
 
-    private List<?> all() {
-        return List.of(
-                values.initiatorDepth,
-                values.receiveDepth,
-                values.maxInitiatorBuffers,
-                values.maxReceiveBuffers,
-                values.maxInlineBytes,
-                values.inboundReads,
-                values.outboundReads,
-                values.maxDeferred);
-    }
-
     /** Throws when a device does not support them. */
     void check(AdapterInfo info, String device, boolean sharesReceives) {
         boolean receivesFit =
@@ -276,12 +277,12 @@ public final class QueuePairLimits {
 
     @Override
     public boolean equals(@Nullable Object other) {
-        return other instanceof QueuePairLimits that && all().equals(that.all());
+        return other instanceof QueuePairLimits that && values.equals(that.values);
     }
 
     @Override
     public int hashCode() {
-        return all().hashCode();
+        return values.hashCode();
     }
 
     @Override

@@ -10,7 +10,10 @@ import dev.verbena.internal.util.Arguments;
 import dev.verbena.internal.util.OptionValues;
 import dev.verbena.internal.util.Text;
 
+import org.jspecify.annotations.Nullable;
+
 import java.time.Duration;
+import java.util.List;
 import java.util.function.Consumer;
 
 /**
@@ -49,6 +52,22 @@ public final class MessagingOptions {
         Duration keepAlive = Duration.ofSeconds(5);
         ConnectionOptions connection = ConnectionOptions.DEFAULTS;
         boolean tracking;
+
+        @Override
+        protected List<?> all() {
+            return List.of(
+                    maxMessage,
+                    eagerLimit,
+                    largeMemory,
+                    outstanding,
+                    receives,
+                    exposures,
+                    peerExposures,
+                    timeout,
+                    keepAlive,
+                    connection,
+                    tracking);
+        }
     }
 
     final Values values;
@@ -111,7 +130,7 @@ public final class MessagingOptions {
     }
 
     /**
-     * Changes how many messages, writes and reads may be posted and not have ended.
+     * Changes how many messages, writes and reads may be outstanding.
      *
      * @param messages 1 to 32,767; together with {@link #withExposures} less than half of the
      *     device's {@link AdapterInfo#maxInitiatorDepth}, or clients and servers refuse these
@@ -139,7 +158,7 @@ public final class MessagingOptions {
 
     /**
      * Changes how many parts of its memory this side may expose to the peer at a time ({@link
-     * OwnMemory#expose}). Each takes a memory window, which is made when it is needed first, and
+     * OwnMemory#expose}). Each takes a memory window, which is created when it is first needed, and
      * kept until the channel ends.
      *
      * @param parts 0 to 32,767
@@ -362,6 +381,16 @@ public final class MessagingOptions {
         if (value < 1 || value > most) {
             throw new IllegalArgumentException(sentence.formatted(1, most, value));
         }
+    }
+
+    @Override
+    public boolean equals(@Nullable Object other) {
+        return other instanceof MessagingOptions that && values.equals(that.values);
+    }
+
+    @Override
+    public int hashCode() {
+        return values.hashCode();
     }
 
     @Override

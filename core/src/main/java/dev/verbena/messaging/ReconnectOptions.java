@@ -6,6 +6,8 @@ import dev.verbena.Status;
 import dev.verbena.internal.util.OptionValues;
 import dev.verbena.internal.util.Text;
 
+import org.jspecify.annotations.Nullable;
+
 import java.time.Duration;
 import java.util.EnumSet;
 import java.util.List;
@@ -44,6 +46,11 @@ public final class ReconnectOptions {
                         Status.INVALID_BUFFER_SIZE,
                         Status.IMPLEMENTATION_LIMIT,
                         Status.DEVICE_REMOVED);
+
+        @Override
+        protected List<?> all() {
+            return List.of(firstPause, longestPause, attempts, last);
+        }
     }
 
     private final Values values;
@@ -133,6 +140,16 @@ public final class ReconnectOptions {
         int shift = Math.min(doublings, MOST_DOUBLINGS);
         long whole = first > longest >> shift ? longest : first << shift;
         return whole - random.nextLong(whole / 2 + 1);
+    }
+
+    @Override
+    public boolean equals(@Nullable Object other) {
+        return other instanceof ReconnectOptions that && values.equals(that.values);
+    }
+
+    @Override
+    public int hashCode() {
+        return values.hashCode();
     }
 
     @Override
