@@ -31,9 +31,9 @@ import java.util.concurrent.ExecutionException;
  *       the handler nor to {@link MessageChannel#receive}.
  *   <li>This side revokes it, by {@link #revoke} or {@link #close}, or its time is over. The peer's
  *       channel is first asked to stop using the key: from then on it refuses requests that name
- *       the key, with ACCESS_VIOLATION, and its answer comes behind the last one that it has
- *       posted. Then the key is invalidated here. If a message that takes the key back was on its
- *       way meanwhile, that is how the exposure ends. So no key is ever invalidated twice, and the
+ *       the key, with ACCESS_VIOLATION, and its answer comes after the last one that it has posted.
+ *       Then the key is invalidated here. If a message that takes the key back was on its way
+ *       meanwhile, that is how the exposure ends. So no key is ever invalidated twice, and the
  *       channel stays open. A peer that does not answer within the {@linkplain
  *       MessagingOptions#withTimeout timeout} of the channel ends the channel.
  *   <li>The channel ends, for whatever reason.
@@ -146,7 +146,7 @@ public final class Exposure implements AutoCloseable {
      * The memory, to be put into a message to the peer: its address, its remote key and its length.
      *
      * @return the description, which only the peer of this channel can use
-     * @throws IllegalStateException for an exposure with a callback that has ended
+     * @throws IllegalStateException for an exposure with a callback, if it ended
      */
     @CheckReturnValue
     public RemoteMemory remoteMemory() {
@@ -183,7 +183,7 @@ public final class Exposure implements AutoCloseable {
     }
 
     /**
-     * The channel that it was made by.
+     * The channel that created it.
      *
      * @return the channel
      */
@@ -203,7 +203,7 @@ public final class Exposure implements AutoCloseable {
     }
 
     /**
-     * Whether it has ended: the peer can no longer access the memory by it.
+     * Whether it ended: the peer can no longer access the memory by it.
      *
      * @return true from the end on
      */
@@ -289,15 +289,15 @@ public final class Exposure implements AutoCloseable {
     }
 
     /**
-     * Revokes it, and returns at once; the end is reported later. Does nothing when it has ended.
+     * Revokes it, and returns at once; the end is reported later. Does nothing if it already ended.
      */
     public void revoke() {
         channel.exposures.revoke(this);
     }
 
     /**
-     * Revokes it, and waits until it has ended, so that the memory may be used anew; an interrupt
-     * does not shorten the wait. Does nothing when it has ended. A handler or callback may call it,
+     * Revokes it, and waits until it ends, so that the memory may be used again; an interrupt does
+     * not shorten the wait. Does nothing if it already ended. A handler or callback may call it,
      * too: then it does not wait. If a message of the peer's took it back, and neither {@link
      * #await} nor {@link #returned} has handed that out, it is released.
      */

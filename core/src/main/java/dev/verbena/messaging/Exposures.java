@@ -7,6 +7,7 @@ import dev.verbena.PostResult;
 import dev.verbena.ProtectionDomain;
 import dev.verbena.QueuePair;
 import dev.verbena.Status;
+import dev.verbena.internal.util.Closing;
 import dev.verbena.internal.util.IntMap;
 
 import org.jspecify.annotations.Nullable;
@@ -376,7 +377,7 @@ final class Exposures {
      */
     void endAll(Status status) {
         while (!windows.isEmpty()) {
-            channel.closeQuietly(windows.getLast());
+            Closing.quietly(channel, windows.getLast());
             windows.removeLast();
         }
         Exposure exposure = endAny();

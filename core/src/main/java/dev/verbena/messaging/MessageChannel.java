@@ -11,6 +11,7 @@ import dev.verbena.QueuePairLimits;
 import dev.verbena.Status;
 import dev.verbena.VerbenaException;
 import dev.verbena.internal.util.Arguments;
+import dev.verbena.internal.util.Closing;
 
 import org.jspecify.annotations.Nullable;
 
@@ -22,7 +23,7 @@ import java.util.function.Consumer;
 
 /**
  * A connection that carries messages: a queue pair with its buffers, credits so that neither side
- * ever runs out of receives, deadlines, and one place that says why it ended.
+ * ever runs out of receives, deadlines, and one place that records why it ended.
  *
  * <p><b>Sending.</b> {@link #trySend} returns at once, and refuses when the peer has no room;
  * {@link #send} waits for room; {@link #sendAsync(MemorySegment)} returns a future. A message from
@@ -134,7 +135,7 @@ public final class MessageChannel extends PolledConnection<SendCallback> {
      *     and count against the peer's credit
      * @return the channel, to be closed by the caller
      * @throws VerbenaException as {@link Connector#connect} does, CANCELLED when interrupted; a
-     *     {@link MessagingException} with CONNECTION_REFUSED when the server says why it refuses
+     *     {@link MessagingException} with CONNECTION_REFUSED when the server refuses with a reason
      *     for now; NOT_SUPPORTED when the peer is no channel of this version; and INVALID_PARAMETER
      *     when the options have longer messages than the device sends
      */
@@ -245,7 +246,7 @@ public final class MessageChannel extends PolledConnection<SendCallback> {
      * @param data holds the message, which is copied
      * @param offset where it begins
      * @param length how long it is
-     * @param callback called when it has ended, if it was accepted; null for none
+     * @param callback called when it completes, if it was accepted; null for none
      * @param attachment what the callback gets
      * @return as {@link #trySend(MemorySegment)}
      * @throws IllegalArgumentException if the message is longer than {@link #maxMessage}
@@ -272,9 +273,9 @@ public final class MessageChannel extends PolledConnection<SendCallback> {
      * ({@link PooledBuffer#buffers}), of a {@link dev.verbena.RegisteredArena}, or of regions.
      *
      * @param buffers the message, in up to {@link #maxBuffers} buffers of the {@linkplain
-     *     Poller#domain poller's domain}, which must not change until it has ended. The list may be
+     *     Poller#domain poller's domain}, which must not change until it completes. The list may be
      *     reused at once
-     * @param callback called when it has ended, if it was accepted: from then on, the memory is the
+     * @param callback called when it completes, if it was accepted: from then on, the memory is the
      *     caller's again; null for none
      * @param attachment what the callback gets
      * @return as {@link #trySend(MemorySegment)}; and what {@link QueuePair#send} refuses without
@@ -477,7 +478,7 @@ public final class MessageChannel extends PolledConnection<SendCallback> {
         if (receives.isShared()) {
             receives.need(-options.receiveDepth());
         } else {
-            closeQuietly(receives);
+            Closing.quietly(this, receives);
         }
         return true;
     }

@@ -20,8 +20,8 @@ import java.util.function.Supplier;
 import java.util.random.RandomGenerator;
 
 /**
- * Connects to a {@link MessageServer}, and again whenever the channel has ended, with pauses that
- * grow ({@link ReconnectOptions}). Each time there is a new {@link MessageChannel}: nothing is sent
+ * Connects to a {@link MessageServer}, and again whenever the channel ended, with pauses that grow
+ * ({@link ReconnectOptions}). Each time there is a new {@link MessageChannel}: nothing is sent
  * again silently. What was outstanding on the old one has failed with its {@linkplain
  * MessageChannel#closeReason reason} before the new one is handed out; whether the peer had it,
  * only the two programs can find out.
@@ -33,7 +33,7 @@ import java.util.random.RandomGenerator;
  *
  * <p><b>The end.</b> {@link #close}; the close of the poller; a status that ends it for good, or as
  * many attempts in a row as the options allow. Then no channel comes any more, and {@link
- * #closeReason} says why.
+ * #closeReason} returns the reason.
  *
  * <p>May be used from any thread. If its poller is the current thread's, that has to poll, or wait
  * in {@link #channel(Duration)}.
@@ -292,10 +292,10 @@ public final class MessageClient implements AutoCloseable {
     // ---- the channels
 
     /**
-     * A future for the channel: the one that stands, or the next one.
+     * A future for the channel: the one that is established, or the next one.
      *
      * @return it is completed by the polling thread, and fails with a {@link MessagingException}
-     *     when the client ends for good. A channel that has ended is never the answer; one may end
+     *     when the client ends for good. A channel that ended is never the answer; one may end
      *     before it is used: ask again then
      */
     @CheckReturnValue
@@ -320,13 +320,13 @@ public final class MessageClient implements AutoCloseable {
     }
 
     /**
-     * Waits for a channel: the one that stands, or the next one.
+     * Waits for a channel: the one that is established, or the next one.
      *
      * @param timeout how long to wait at most
      * @return the channel, which belongs to this client; it may have ended when it is used
      * @throws InterruptedException when the thread is interrupted while it waits
      * @throws MessagingException IO_TIMEOUT when there was none in time, with the last failure as
-     *     its cause; or why the client has ended for good
+     *     its cause; or why the client ended for good
      */
     @CheckReturnValue
     public MessageChannel channel(Duration timeout) throws InterruptedException {
@@ -417,7 +417,7 @@ public final class MessageClient implements AutoCloseable {
     }
 
     /**
-     * Why it has ended for good.
+     * Why it ended for good.
      *
      * @return null while it connects again
      */
@@ -431,8 +431,8 @@ public final class MessageClient implements AutoCloseable {
     /**
      * A future that is done when the client has ended for good, and its channel, too.
      *
-     * @return its value says why, as {@link #closeReason}; it is completed by the polling thread or
-     *     by the one that closes
+     * @return its value is the reason, as in {@link #closeReason}; it is completed by the polling
+     *     thread or by the one that closes
      */
     @CheckReturnValue
     public CompletableFuture<Status> closed() {

@@ -125,7 +125,7 @@ public final class OwnMemory {
 
     /**
      * Exposes a buffer of a pool to the peer, as {@link #expose(MemoryRegion, long, long, OpFlags,
-     * Duration)} does. It may be given back to the pool when the exposure has ended.
+     * Duration)} does. It may be given back to the pool when the exposure ended.
      *
      * @param buffer of a pool of the poller's domain
      * @param rights {@link OpFlags#ALLOW_REMOTE_READ}, {@link OpFlags#ALLOW_REMOTE_WRITE} or both
@@ -219,7 +219,7 @@ public final class OwnMemory {
      * Exposes a buffer of a pool to the peer, as {@link #exposeAsync(MemoryRegion, long, long,
      * OpFlags, Duration)} does.
      *
-     * @param buffer of a pool of the poller's domain; not given back before the exposure has ended
+     * @param buffer of a pool of the poller's domain; not given back before the exposure ended
      * @param rights {@link OpFlags#ALLOW_REMOTE_READ}, {@link OpFlags#ALLOW_REMOTE_WRITE} or both
      * @param within how long the peer has, from when the memory is exposed
      * @return a future of the exposure, to be closed by the caller

@@ -53,10 +53,10 @@ public final class PeerMemory {
      * does not notice. Nothing is copied, and nothing allocated.
      *
      * @param local what is written: registered memory of the poller's domain, which must not change
-     *     until it has ended. The list may be reused at once
+     *     until it completes. The list may be reused at once
      * @param remote where to: from the peer's message
      * @param offset where in it
-     * @param callback called when it has ended, if it was accepted; null for none
+     * @param callback called when it completes, if it was accepted; null for none
      * @param attachment what the callback gets
      * @return as {@link MessageChannel#trySend(MemorySegment)}; ACCESS_VIOLATION when the peer does
      *     not expose that memory on this channel, or has asked for it back; and what {@link
@@ -89,13 +89,13 @@ public final class PeerMemory {
 
     /**
      * Reads memory that the peer exposes, if there is room, and returns at once. The peer does not
-     * notice. Nothing is copied, and nothing allocated. What is posted behind it may overtake it,
-     * but for messages that take memory back.
+     * notice. Nothing is copied, and nothing allocated. Requests posted after it may overtake it,
+     * except messages that take memory back.
      *
      * @param remote where from: from the peer's message
      * @param offset where in it
      * @param local where to: registered memory of the poller's domain with LOCAL_WRITE, which is
-     *     the device's until it has ended. The list may be reused at once
+     *     the device's until it completes. The list may be reused at once
      * @param callback called when the bytes are here, if it was accepted; null for none
      * @param attachment what the callback gets
      * @return as {@link #tryWrite}
@@ -144,7 +144,7 @@ public final class PeerMemory {
      * @param offset where it begins
      * @param length how long it is
      * @param taken the memory, or a part of it: this side cannot use any of it any more
-     * @param callback called when it has ended, if it was accepted; null for none
+     * @param callback called when it completes, if it was accepted; null for none
      * @param attachment what the callback gets
      * @return as {@link #tryWrite}; ACCESS_VIOLATION also when it was taken back before
      */
@@ -193,7 +193,7 @@ public final class PeerMemory {
      * @param data holds the message, which is copied
      * @param offset where it begins
      * @param length how long it is
-     * @param callback called when both have ended, if they were accepted; null for none
+     * @param callback called when both are complete, if they were accepted; null for none
      * @param attachment what the callback gets
      * @return as {@link #trySendAndInvalidate}; either both are accepted or none
      */

@@ -33,7 +33,7 @@ import java.util.function.Consumer;
  * connection's part of the polling thread ends only that connection, at the next tick if there is
  * not enough memory to end it at once.
  *
- * @param <C> the type of the callback that is called when a request has ended
+ * @param <C> the type of the callback that is called when a request is complete
  */
 abstract sealed class PolledConnection<C> implements AutoCloseable
         permits MessageChannel, RawConnection {
@@ -56,7 +56,7 @@ abstract sealed class PolledConnection<C> implements AutoCloseable
     private final int completions; // of the queue, that are reserved for this connection
     private final CompletableFuture<Status> closed = new CompletableFuture<>();
     private volatile @Nullable Connector connector;
-    private volatile @Nullable ConnectionData connectionData;
+    volatile @Nullable ConnectionData connectionData; // of its request or answer
 
     private volatile @Nullable Throwable trouble; // the reason why it has to end, if any
 
@@ -243,11 +243,6 @@ abstract sealed class PolledConnection<C> implements AutoCloseable
         if (!reason.isOpen()) {
             by.close(); // it has ended meanwhile
         }
-    }
-
-    /** Keeps the data that came with the peer's connection request. */
-    final void requestedWith(ConnectionData data) {
-        connectionData = data;
     }
 
     private static Status status(Throwable thrown) {
@@ -445,14 +440,14 @@ abstract sealed class PolledConnection<C> implements AutoCloseable
         if (!connectionClosed) {
             drain();
             connectionClosed = true; // an object that fails to close is not closed again
-            closeQuietly(connector);
+            Closing.quietly(this, connector);
         }
         if (!pairClosed) {
             if (!poller.isClosing() && !receivesAreBack()) {
                 return;
             }
             pairClosed = true;
-            closeQuietly(pair);
+            Closing.quietly(this, pair);
         }
         MessagingException why = Objects.requireNonNull(reason.get());
         while (cancelOldest(why.status())) {
@@ -558,11 +553,6 @@ abstract sealed class PolledConnection<C> implements AutoCloseable
     @Override
     public abstract void close();
 
-    /** Closes a part of it. What fails is logged, and the rest goes on. */
-    final void closeQuietly(@Nullable AutoCloseable part) {
-        Closing.quietly(this, part);
-    }
-
     /** Whether it has ended, and nothing of it is left. */
     final boolean isClosed() {
         return closed.isDone();
@@ -571,7 +561,7 @@ abstract sealed class PolledConnection<C> implements AutoCloseable
     /**
      * Whether requests may be posted.
      *
-     * @return false once it has ended, for whatever reason
+     * @return false once it ended, for whatever reason
      */
     @CheckReturnValue
     public final boolean isOpen() {
@@ -579,8 +569,8 @@ abstract sealed class PolledConnection<C> implements AutoCloseable
     }
 
     /**
-     * Why it has ended. Until {@link #closed()} is done, a failed request that is polled late may
-     * take the place of what followed from it.
+     * Why it ended. Until {@link #closed()} is done, a failed request that is polled late may take
+     * the place of what followed from it.
      *
      * @return null while it is open
      */
@@ -593,7 +583,8 @@ abstract sealed class PolledConnection<C> implements AutoCloseable
      * A future that is done when it has ended, all its callbacks were called, and what it used is
      * freed, except for messages that were not released.
      *
-     * @return its value says why, as {@link #closeReason}; it is completed by the polling thread
+     * @return its value is the reason, as in {@link #closeReason}; it is completed by the polling
+     *     thread
      */
     @CheckReturnValue
     public final CompletableFuture<Status> closed() {

@@ -16,6 +16,7 @@ import dev.verbena.QueuePairLimits;
 import dev.verbena.Status;
 import dev.verbena.VerbenaException;
 import dev.verbena.internal.util.Arguments;
+import dev.verbena.internal.util.Closing;
 import dev.verbena.internal.util.Text;
 import dev.verbena.internal.util.Uncaught;
 
@@ -29,9 +30,9 @@ import java.util.function.Consumer;
 
 /**
  * A connection for protocols of others: a queue pair on a {@link Poller} with posted receives, a
- * callback for each request, deadlines, and one place that says why it ended; without the framing
- * and the credits of {@link MessageChannel}. How many messages a side may send is the protocol's
- * affair.
+ * callback for each request, deadlines, and one place that records why it ended; without the
+ * framing and the credits of {@link MessageChannel}. How many messages a side may send is the
+ * protocol's affair.
  *
  * <p><b>Connecting.</b> One side calls {@link #connect}, the other {@link #accept} for a request
  * that a {@link dev.verbena.Listener} brought. The private data of both sides is the program's. A
@@ -190,7 +191,7 @@ public final class RawConnection extends PolledConnection<RawCallback> {
         checkNotConnected();
         CompletableFuture<Void> accepted;
         try {
-            requestedWith(request.connectionData());
+            connectionData = request.connectionData();
             open(request);
             accepted = request.acceptAsync(pair, options);
         } catch (VerbenaException | IllegalStateException e) { // not answered in time, or closed
@@ -270,7 +271,7 @@ public final class RawConnection extends PolledConnection<RawCallback> {
      *
      * @param buffers the bytes
      * @param flags as those of {@link QueuePair#send}
-     * @param callback called when it has ended; null for none
+     * @param callback called when it completes; null for none
      * @param attachment what the callback gets
      * @return as {@link QueuePair#send}
      */
@@ -292,7 +293,7 @@ public final class RawConnection extends PolledConnection<RawCallback> {
      * @param buffers the bytes
      * @param remoteToken the token (remote key), as the peer handed it out
      * @param flags as those of {@link QueuePair#sendAndInvalidate}
-     * @param callback called when it has ended; null for none
+     * @param callback called when it completes; null for none
      * @param attachment what the callback gets
      * @return as {@link QueuePair#sendAndInvalidate}
      */
@@ -318,7 +319,7 @@ public final class RawConnection extends PolledConnection<RawCallback> {
      * @param remoteAddress the peer's memory
      * @param remoteToken the peer's token (remote key) for it
      * @param flags as those of {@link QueuePair#write}
-     * @param callback called when it has ended; null for none
+     * @param callback called when it completes; null for none
      * @param attachment what the callback gets
      * @return as {@link QueuePair#write}
      */
@@ -346,7 +347,7 @@ public final class RawConnection extends PolledConnection<RawCallback> {
      * @param remoteAddress the peer's memory
      * @param remoteToken the peer's token (remote key) for it
      * @param flags as those of {@link QueuePair#read}
-     * @param callback called when it has ended; null for none
+     * @param callback called when it completes; null for none
      * @param attachment what the callback gets
      * @return as {@link QueuePair#read}
      */
@@ -375,7 +376,7 @@ public final class RawConnection extends PolledConnection<RawCallback> {
      * @param offset where it starts in the region
      * @param length how long it is
      * @param flags as those of {@link QueuePair#bind}
-     * @param callback called when it has ended; null for none
+     * @param callback called when it completes; null for none
      * @param attachment what the callback gets
      * @return as {@link QueuePair#bind}
      */
@@ -403,7 +404,7 @@ public final class RawConnection extends PolledConnection<RawCallback> {
      *
      * @param window bound by this connection
      * @param flags as those of {@link QueuePair#invalidate}
-     * @param callback called when it has ended; null for none
+     * @param callback called when it completes; null for none
      * @param attachment what the callback gets
      * @return as {@link QueuePair#invalidate}
      */
@@ -478,7 +479,7 @@ public final class RawConnection extends PolledConnection<RawCallback> {
             }
         }
         if (!receives.isShared()) {
-            closeQuietly(receives);
+            Closing.quietly(this, receives);
         }
         return true;
     }

@@ -138,7 +138,7 @@ public final class RawMessage {
 
     /**
      * Posts its receive again, once for each message, by the polling thread or any other; shared
-     * receives also when the connection has ended. The message is not to be read any more.
+     * receives also after the connection ended. The message is not to be read any more.
      *
      * @return {@link PostResult#ACCEPTED}; or, not posted: NOT_CONNECTED when the connection or the
      *     shared pool was closed, or the provider's error, and this may be called again

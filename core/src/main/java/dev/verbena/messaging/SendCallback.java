@@ -8,8 +8,8 @@ import org.jspecify.annotations.Nullable;
 @FunctionalInterface
 public interface SendCallback {
     /**
-     * A request has ended. Called by the thread of the {@link Poller}, and must not block: it holds
-     * up all channels of the poller.
+     * A request is complete. Called by the thread of the {@link Poller}, and must not block: it
+     * holds up all channels of the poller.
      *
      * @param channel the channel
      * @param attachment what the request was given
