@@ -36,7 +36,7 @@ public enum Access {
      * MemoryRegion#prefetch} brings pages into memory beforehand. Not a right, but a way to
      * register; beyond NDK. Needs {@link AdapterInfo#onDemandPaging}. Not for data with Soft-RoCE:
      * on Linux 7.3.4 its driver puts bytes at the start of their page, whatever their offset there;
-     * a warning in the log says so.
+     * a warning is logged.
      */
     ON_DEMAND(0, Rights.ON_DEMAND),
     /**
@@ -44,9 +44,9 @@ public enum Access {
      * faster on some processors. Still guaranteed: when a completion was polled, all bytes are
      * there that its request and those before it on its queue pair received or read; and when a
      * message was received, those that the peer wrote before sending it. No longer guaranteed: a
-     * program that polls memory for a last byte, or for a flag that the peer writes behind its
-     * data, may see that first and the data later. Not a right, but a hint; beyond NDK: a library,
-     * kernel or device that does not know it keeps the order, without an error.
+     * program that polls memory for a last byte, or for a flag that the peer writes after its data,
+     * may see that first and the data later. Not a right, but a hint; beyond NDK: a library, kernel
+     * or device that does not know it keeps the order, without an error.
      */
     RELAXED_ORDERING(0, Rights.RELAXED_ORDERING);
 

@@ -24,8 +24,8 @@ import java.util.concurrent.Executor;
 import java.util.function.Consumer;
 
 /**
- * An opened RDMA device: NDK's adapter, verbs' {@code ibv_context}. All other objects are made from
- * it, directly or not:
+ * An opened RDMA device: NDK's adapter, verbs' {@code ibv_context}. All other objects are created
+ * from it, directly or not:
  *
  * {@snippet file="dev/verbena/examples/Hello.java" region="objects"}
  *
@@ -289,8 +289,8 @@ public final class Adapter extends NativeObject {
      * Listens for connection requests of peers (NdkCreateListener and NdkListen).
      *
      * @param address an address of this adapter's device with a port, or port 0 for a free one. The
-     *     wildcard address stands for all addresses of the device; it occupies the port on all
-     *     devices of the machine, and peers that connect by another device are refused
+     *     wildcard address means all addresses of the device; it occupies the port on all devices
+     *     of the machine, and peers that connect by another device are refused
      * @param backlog how many requests may be unanswered, further ones are refused; 0 for the
      *     default, 128. A request whose peer has given up counts until it is answered or closed, at
      *     most 70 s, because the kernel does not report that
@@ -405,7 +405,7 @@ public final class Adapter extends NativeObject {
      *
      * <p>Only that thread may create those queue pairs, post to them, bind and invalidate windows
      * on them, close them, and poll, arm, await and close this queue; on another thread these calls
-     * throw {@link WrongThreadException} and have no effect, also after the owner thread has ended.
+     * throw {@link WrongThreadException} and have no effect, also after the owner thread ended.
      * Queues that it did not close are destroyed when the adapter is closed, by any thread. {@link
      * QueuePair#flush}, connecting, disconnecting and getters may be called from any thread. When
      * another thread or the network changes such a queue pair (a disconnect by the peer, a flush,

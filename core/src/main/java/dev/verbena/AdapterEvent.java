@@ -89,8 +89,8 @@ public record AdapterEvent(
          */
         SEND_QUEUE_DRAINED,
         /**
-         * A failed or flushed {@linkplain #object queue pair} has ended the last receive that it
-         * took from its shared receive queue: IBV_EVENT_QP_LAST_WQE_REACHED.
+         * A failed or flushed {@linkplain #object queue pair} has completed the last receive that
+         * it took from its shared receive queue: IBV_EVENT_QP_LAST_WQE_REACHED.
          */
         LAST_RECEIVE_REACHED,
         /** A {@linkplain #object queue pair} uses its alternate path: IBV_EVENT_PATH_MIG. */

@@ -47,7 +47,7 @@ import java.util.concurrent.atomic.LongAdder;
  * thread. Taking and giving back allocate nothing and take no lock, unless a take has to wait.
  * Takes that wait, threads and futures alike, are served in order.
  *
- * <p>If the pool is closed while buffers are taken, takes fail, also those that wait, and its
+ * <p>If the pool is closed while buffers are taken, takes fail, including waiting ones, and its
  * memory is freed when the last buffer is given back ({@link #awaitClosed}).
  */
 public final class BufferPool extends NativeObject {

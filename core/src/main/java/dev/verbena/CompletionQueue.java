@@ -341,7 +341,7 @@ public final class CompletionQueue extends NativeObject {
     }
 
     /**
-     * Takes the event that made {@link #eventDescriptor} readable. Returns at once.
+     * Takes the event for which {@link #eventDescriptor} became readable. Returns at once.
      *
      * @return SUCCESS when the armed queue has fired, PENDING when the event was an internal one,
      *     BUFFER_OVERFLOW when the queue overran, INTERNAL_ERROR when the device failed
@@ -491,8 +491,8 @@ public final class CompletionQueue extends NativeObject {
     }
 
     /**
-     * Destroys this queue and its queue pairs if they are confined to a thread that has ended:
-     * nobody may close them. What was outstanding is not reported, as nobody may poll it either.
+     * Destroys this queue and its queue pairs if they are confined to a thread that ended: nobody
+     * may close them. What was outstanding is not reported, as nobody may poll it either.
      */
     void reclaimIfOrphaned(Teardown end) {
         Thread owner = owner();

@@ -13,7 +13,7 @@ import java.util.Objects;
 
 /**
  * The completions of a {@link CompletionQueue#poll}: an array of NDK_RESULT_EX (verbs: {@code
- * ibv_wc}), created once and filled anew by each poll.
+ * ibv_wc}), created once and filled again by each poll.
  *
  * <p>For one thread at a time. The values are valid until the next poll with it.
  */

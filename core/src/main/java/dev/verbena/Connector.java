@@ -39,7 +39,7 @@ import java.util.function.Supplier;
  * suits virtual threads (it holds no carrier thread while it waits), and one that returns a future,
  * whose name ends in {@code Async}. Each has a {@link ConnectionOptions#withDeadline deadline}.
  * Futures fail with the {@link VerbenaException} that the blocking call would throw. Cancelling or
- * completing a future aborts the step, unless it has ended already. After that, close the
+ * completing a future aborts the step, unless it is already complete. After that, close the
  * connector, or attempt the next step, whose result shows the state of the connection.
  *
  * <p><b>Threads.</b> May be used from any thread, one step at a time. Callbacks, and stages that
@@ -357,7 +357,7 @@ public final class Connector extends NativeObject {
     /**
      * Sets a callback for the end of the connection (NdkDisconnectEventCallback,
      * NdkDisconnectEventCallbackEx). It is called exactly once, whichever side ended it:
-     * immediately if the connection has ended already, and never if none was established.
+     * immediately if the connection already ended, and never if none was established.
      *
      * <p>If the peer ended it, outstanding requests are not cancelled: receives stay posted until
      * {@link #disconnect}, {@link QueuePair#flush} or a close; other requests fail because the peer
@@ -422,7 +422,7 @@ public final class Connector extends NativeObject {
      *
      * @return the address and port
      * @throws VerbenaException CONNECTION_INVALID if there is none: before {@link #connect}, and
-     *     after the connection has ended
+     *     after the connection ended
      */
     public InetSocketAddress localAddress() {
         return known(connection.local(), "local");

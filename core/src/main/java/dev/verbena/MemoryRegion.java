@@ -235,7 +235,7 @@ public final class MemoryRegion extends NativeObject {
     }
 
     /**
-     * The size of the pages that {@link ProtectionDomain#allocate} made its memory of.
+     * The size of the pages in which {@link ProtectionDomain#allocate} allocated its memory.
      *
      * @return in bytes: that of an ordinary page, also where transparent huge pages were asked for,
      *     or that of a huge page; 0 for memory that was registered, not allocated

@@ -22,7 +22,7 @@ import java.util.concurrent.CompletableFuture;
  * One end of a reliable connection, with a send queue (NDK: initiator queue) and a receive queue:
  * NDK's QP, verbs' {@code ibv_qp} of type RC.
  *
- * <p>A write, and a message behind it that invalidates the peer's token, as one chain of work
+ * <p>A write, and a message after it that invalidates the peer's token, as one chain of work
  * requests:
  *
  * {@snippet file="dev/verbena/examples/WindowTransfer.java" region="fill"}
@@ -248,7 +248,7 @@ public final class QueuePair extends NativeObject implements SendRequests {
      * The peer that it is, or was, connected to.
      *
      * @return empty before {@link #connect}, {@link Connector#completeConnect} or {@link
-     *     Connector#accept} has succeeded; afterwards the peer, also when the connection has ended
+     *     Connector#accept} has succeeded; afterwards the peer, also after the connection ended
      */
     public Optional<Peer> peer() {
         return Optional.ofNullable(handle.peer());
@@ -264,8 +264,8 @@ public final class QueuePair extends NativeObject implements SendRequests {
     }
 
     /**
-     * How many requests of the send queue are outstanding: accepted, and not known to have ended. A
-     * silent request that succeeds is known to have ended when a later completion was polled.
+     * How many requests of the send queue are outstanding: accepted, and not known to be complete.
+     * A silent request that succeeds is known to be complete when a later completion was polled.
      *
      * @return 0 to the depth, and some more while silent requests are outstanding
      */
@@ -389,7 +389,7 @@ public final class QueuePair extends NativeObject implements SendRequests {
      *
      * <p>The peer uses the addresses of the region's memory, not offsets in the window. Soft-RoCE
      * checks the bounds of the region only, not those of the window. A bound window must be
-     * invalidated before it is bound again; the bind may be posted right behind the invalidate.
+     * invalidated before it is bound again; the bind may be posted right after the invalidate.
      *
      * <p><b>Soft-RoCE of older kernels and lost packets.</b> When Linux 6.1 resends lost packets,
      * it also executes binds again that were complete. The second execution fails, and the queue

@@ -11,7 +11,7 @@ public enum QueuePairState {
     /** Requests may be posted to the send queue (NDK: initiator queue). */
     CONNECTED,
     /**
-     * The connection has ended or is being ended: the peer has disconnected, {@link
+     * The connection ended or is being ended: the peer has disconnected, {@link
      * Connector#disconnect} is still waiting for outstanding requests, or the provider refused a
      * post after it had accepted others. Send queue requests are refused, outstanding requests are
      * not cancelled, and receives stay posted until {@link QueuePair#flush}, {@link

@@ -27,14 +27,14 @@ import dev.verbena.internal.util.Arguments;
  * own completion; or something else, and none of them has any effect. They keep their order, and
  * come after what was posted and deferred before. If the provider refuses one after it has taken
  * others, the post has returned ACCEPTED all the same: the refused one ends in INTERNAL_ERROR,
- * those behind it in CANCELLED, and the queue pair is not {@linkplain QueuePair#connected
- * connected} any more, as with deferred requests.
+ * those after it in CANCELLED, and the queue pair is not {@linkplain QueuePair#connected connected}
+ * any more, as with deferred requests.
  *
  * <p><b>Posting again.</b> A batch stays as it is: post it again, also before its completions have
  * come, as long as the queue has room. What differs from post to post is replaced before: the
  * {@linkplain #context context}, the {@linkplain #buffers buffers}, the {@linkplain #remote memory
  * of the peer} or the {@linkplain #remoteToken token} that a request names; nothing else is written
- * or checked anew. {@link #clear} begins anew. The batch's memory is freed with the object.
+ * or checked again. {@link #clear} starts over. The batch's memory is freed with the object.
  *
  * {@snippet file="dev/verbena/examples/Batches.java" region="again"}
  *

@@ -20,17 +20,17 @@ import dev.verbena.internal.util.Arguments;
  * <table>
  *   <caption>Refusals</caption>
  *   <tr><th>status</th><th>reason</th></tr>
- *   <tr><td>CONNECTION_INVALID</td><td>the queue pair is not connected, flushed or closed; a batch says so when it is posted</td></tr>
+ *   <tr><td>CONNECTION_INVALID</td><td>the queue pair is not connected, flushed or closed; a batch is refused when it is posted</td></tr>
  *   <tr><td>NO_MORE_ENTRIES</td><td>the queue is full of outstanding requests, or the batch is full</td></tr>
  *   <tr><td>INVALID_PARAMETER</td><td>flags that the operation does not support, too many buffers or too many bytes, also beyond the end of a {@link RemoteMemory}</td></tr>
  *   <tr><td>INVALID_PARAMETER_MIX</td><td>buffers of another protection domain</td></tr>
  *   <tr><td>ACCESS_VIOLATION</td><td>memory that is not registered, whose arena is closed or, inline, that is confined to another thread</td></tr>
- *   <tr><td>NOT_SUPPORTED</td><td>what this device or the peer cannot do: see the methods; a batch says of the peer when it is posted</td></tr>
+ *   <tr><td>NOT_SUPPORTED</td><td>this device or the peer does not support it: see the methods; if it is the peer, a batch is refused when it is posted</td></tr>
  *   <tr><td>another</td><td>the provider's error</td></tr>
  * </table>
  *
- * <p>{@link PostResult#reason} says which of the reasons it was, and {@link PostResult#orThrow}
- * throws an exception with it.
+ * <p>{@link PostResult#reason} tells the reasons apart, and {@link PostResult#orThrow} throws an
+ * exception with it.
  *
  * <p><b>Flags.</b> A batch posts its requests together, so DEFER has no effect there.
  */

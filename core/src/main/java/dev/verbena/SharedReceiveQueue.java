@@ -301,8 +301,8 @@ public final class SharedReceiveQueue extends NativeObject {
     }
 
     /**
-     * The device's event. One that comes behind a callback may be of the request before: then the
-     * number counts, which polls look at, too.
+     * The device's event. One that comes after a callback may belong to the request before: then
+     * the number counts, which polls look at, too.
      */
     void ranLow() {
         Request request = requested.get();
