@@ -125,6 +125,30 @@ class ExposureEndTest {
         }
     }
 
+    /** It has as many answers to give as there are windows. */
+    @Test
+    void aWindowIsNotFreeBeforeThePeerHasAnswered() {
+        try (OneThread two = OneThread.open()) {
+            Exposure exposure = two.expose(WRITE, LONG);
+            RemoteMemory remote = two.announce(exposure);
+            for (int i = 0; i < 3; i++) {
+                two.announce(two.expose(WRITE, LONG));
+            }
+            two.b
+                    .peerMemory()
+                    .trySendAndInvalidate(text("answer"), 0, 6, remote, null, null)
+                    .orThrow();
+            two.hangs = true;
+            exposure.revoke();
+            two.run();
+            assertThat(two.log).containsExactly("SUCCESS answer");
+            assertThat(two.tryExpose(1, WRITE, (e, status, m) -> {}, null)).isNull();
+            two.hangs = false;
+            two.run();
+            assertThat(two.tryExpose(1, WRITE, (e, status, m) -> {}, null)).isNotNull();
+        }
+    }
+
     @Test
     void answersThatWaitForRoomAreRefusedOnceAskedBack() {
         try (OneThread two = OneThread.open()) {

@@ -159,6 +159,19 @@ class ExposureTest {
     }
 
     @Test
+    void aBindThatIsRefusedLeavesItsWindowToTheNext() {
+        try (OneThread two = OneThread.open()) {
+            for (int i = 0; i < 3; i++) {
+                assertThatThrownBy(
+                                () -> two.tryExpose(1001, WRITE, (e, status, message) -> {}, null))
+                        .isInstanceOf(VerbenaException.class);
+            }
+            two.expose(WRITE, LONG);
+            assertThat(two.device.windowCount()).isOne();
+        }
+    }
+
+    @Test
     void futuresAreDoneWithTheMessage() throws Exception {
         try (OneThread two = OneThread.open();
                 Exposure exposure = two.a.ownMemory().expose(two.region, WRITE, LONG)) {

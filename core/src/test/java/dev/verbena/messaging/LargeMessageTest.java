@@ -30,6 +30,7 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Objects;
 import java.util.concurrent.CompletableFuture;
 
 /** Messages above the eager limit, and messages from registered memory of either kind. */
@@ -571,6 +572,8 @@ class LargeMessageTest {
     void theMemoryOfAPollerIsLimited() {
         try (OneThread two = open(LARGE.withMaxMessage(100_000).withLargeMemory(0))) {
             LargeMemory memory = two.pollerOfB.memory().large();
+            memory.giveBack(Objects.requireNonNull(memory.take(100_000, two.b)));
+            memory.giveBack(memory.takeForCopy(100_000, two.b)); // copies do not count
             List<LargeMemory.Block> others = new ArrayList<>();
             for (int i = 0; i < 64; i++) {
                 others.add(memory.take(100_000, two.b));

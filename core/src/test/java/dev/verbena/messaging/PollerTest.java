@@ -64,4 +64,21 @@ class PollerTest {
         }
         device.dispose();
     }
+
+    /** It would lose completions otherwise. */
+    @Test
+    void aQueueHasRoomForAllCompletionsOfItsConnections() {
+        FakeDevice device = new FakeDevice();
+        try (Adapter adapter = FakeAdapters.open(device);
+                Poller poller = Poller.onThisThread(adapter, IdleStrategy.busySpin())) {
+            PollerQueue first = poller.reserve(1);
+            int rest = first.queue().depth() - 1;
+            PollerQueue second = poller.reserve(rest + 1);
+            assertThat(second).isNotSameAs(first);
+            assertThat(poller.reserve(rest)).isSameAs(first);
+            poller.release(first, rest);
+            assertThat(poller.reserve(rest)).isSameAs(first);
+        }
+        device.dispose();
+    }
 }
