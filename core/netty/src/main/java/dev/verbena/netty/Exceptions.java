@@ -39,6 +39,29 @@ final class Exceptions {
         return with(made, e);
     }
 
+    /**
+     * Has no stack trace: Netty's bootstrap logs it, and what peers do is not this side's fault.
+     */
+    private static final class NotAccepted extends IOException {
+        private static final long serialVersionUID = 1;
+
+        NotAccepted(String message) {
+            super(message);
+        }
+
+        @Override
+        public synchronized Throwable fillInStackTrace() {
+            return this;
+        }
+    }
+
+    /** Why a peer was not accepted. */
+    static Throwable ofAccept(Throwable thrown) {
+        return thrown instanceof VerbenaException e
+                ? new NotAccepted(String.valueOf(e.getMessage()))
+                : thrown;
+    }
+
     /** Why a server channel could not be bound. */
     static Exception ofBind(VerbenaException e) {
         return e.status() == Status.SHARING_VIOLATION || e.status() == Status.INVALID_ADDRESS

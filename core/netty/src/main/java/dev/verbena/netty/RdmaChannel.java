@@ -217,7 +217,7 @@ public final class RdmaChannel extends AbstractChannel implements SocketChannel 
                 @Nullable MessageChannel channel, @Nullable Throwable why, ChannelPromise promise) {
             connecting = null;
             if (channel == null) {
-                notRegistered(promise, Objects.requireNonNull(why));
+                notRegistered(promise, Exceptions.ofAccept(Objects.requireNonNull(why)));
             } else if (!open) {
                 var _ = channel.closeAsync();
                 notRegistered(promise, new ClosedChannelException());
