@@ -67,6 +67,7 @@ final class Outgoing implements ChannelOutboundBuffer.MessageProcessor {
     private final int mostParts;
     private final int usual; // bytes of a block to copy into
     private final int eager; // bytes of a message that needs no registered memory of its own
+    private final int frame; // bytes, with its header, that should not be cut
     private final BufferList list = new BufferList(MOST_PARTS); // of the next message
     private final Deque<Flight> spare = new ArrayDeque<>();
     private @Nullable Flight next; // is packed, or waits for room
@@ -97,6 +98,7 @@ final class Outgoing implements ChannelOutboundBuffer.MessageProcessor {
         this.mostParts = Math.min(MOST_PARTS, messages.maxBuffers());
         this.usual = Math.min(BLOCK, most);
         this.eager = Math.min(eager, most);
+        this.frame = Math.min(eager, most / 8);
     }
 
     /** Whether the device may still read buffers. */
@@ -198,10 +200,23 @@ final class Outgoing implements ChannelOutboundBuffer.MessageProcessor {
         return true;
     }
 
-    /** A message that ends where a buffer does need not be joined to the next one by the peer. */
+    /**
+     * A message that ends where a buffer does need not be joined to the next one by the peer, and a
+     * short buffer is most often the header of what follows: both go in one message.
+     */
     private boolean isBetterSentFirst(int bytes) {
         Flight flight = next;
-        return flight != null && bytes <= most && bytes > most - flight.bytes;
+        if (flight == null || bytes > most) {
+            return false;
+        }
+        int room = most - flight.bytes;
+        return bytes > room || (bytes < LEAST_PART && !hasRoomForHeader(flight, room));
+    }
+
+    /** Whether a short buffer and what it may belong to find room. */
+    private boolean hasRoomForHeader(Flight flight, int room) {
+        int parts = partStart == NONE ? 2 : 1;
+        return room >= frame && (flight.count == 1 || flight.count + parts <= mostParts);
     }
 
     private boolean packComponents(CompositeByteBuf composite, int index, int length)

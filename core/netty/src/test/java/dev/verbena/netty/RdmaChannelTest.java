@@ -57,13 +57,18 @@ import java.util.Collections;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Objects;
+import java.util.Queue;
 import java.util.Random;
 import java.util.Set;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.CancellationException;
+import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.logging.Handler;
+import java.util.logging.LogRecord;
+import java.util.logging.Logger;
 
 /** What Netty's own suite does not look at. */
 @Timeout(120)
@@ -127,10 +132,13 @@ class RdmaChannelTest {
         }
     }
 
-    /** So a decoder of frames, such as HTTP/2's, has whole ones and need not join two messages. */
+    /**
+     * So a decoder of frames, such as HTTP/2's, has whole ones and need not join two messages: a
+     * short buffer is the header of what follows.
+     */
     @ParameterizedTest
     @ValueSource(booleans = {true, false})
-    void aMessageEndsWhereABufferDoes(boolean registered) throws Exception {
+    void aMessageEndsWhereAFrameDoes(boolean registered) throws Exception {
         try (Connected pair = new Connected()) {
             RdmaChannel client = pair.connect();
             Heard atServer = heard(pair.accepted());
@@ -142,7 +150,9 @@ class RdmaChannelTest {
                 ByteBuf data = registered ? client.alloc().directBuffer() : Unpooled.buffer();
                 client.write(data.writeBytes(new byte[frame]));
                 bytes += frame;
-                ends.add(bytes);
+                if (i % 2 == 1) {
+                    ends.add(bytes);
+                }
             }
             client.flush();
             int all = bytes;
@@ -497,10 +507,37 @@ class RdmaChannelTest {
         }
     }
 
-    /** The pipeline hears nothing of a peer that is no channel, and nothing of it is kept. */
+    /** What Netty's bootstrap logs. */
+    private static final class Logged extends Handler implements AutoCloseable {
+        final Queue<Throwable> thrown = new ConcurrentLinkedQueue<>();
+        private final Logger logger = Logger.getLogger(ServerBootstrap.class.getName());
+
+        Logged() {
+            logger.addHandler(this);
+        }
+
+        @Override
+        public void publish(LogRecord entry) {
+            thrown.add(entry.getThrown());
+        }
+
+        @Override
+        public void flush() {}
+
+        @Override
+        public void close() {
+            logger.removeHandler(this);
+        }
+    }
+
+    /**
+     * The pipeline hears nothing of a peer that is no channel, nothing of it is kept, and the log
+     * says why in a line.
+     */
     @Test
     void aPeerThatIsRefusedLeavesNothing() throws Exception {
-        try (Connected pair = new Connected();
+        try (Logged logged = new Logged();
+                Connected pair = new Connected();
                 ProtectionDomain domain = pair.fabric.adapter.createProtectionDomain();
                 CompletionQueue queue = pair.fabric.adapter.createCompletionQueue(16)) {
             Until.holds(() -> registered(pair) == 1); // the server channel
@@ -518,6 +555,15 @@ class RdmaChannelTest {
             Until.holds(() -> registered(pair) == 1);
             assertThat(pair.accepted).isEmpty();
             assertThat(pair.connect().isActive()).isTrue();
+            Until.holds(() -> logged.thrown.size() == 3);
+            assertThat(logged.thrown)
+                    .allSatisfy(
+                            thrown ->
+                                    assertThat(thrown)
+                                            .hasMessageContaining("0 bytes of private data")
+                                            .hasNoCause()
+                                            .extracting(Throwable::getStackTrace)
+                                            .isEqualTo(new StackTraceElement[0]));
         }
     }
 
