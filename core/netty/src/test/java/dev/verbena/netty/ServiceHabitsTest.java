@@ -206,6 +206,29 @@ class ServiceHabitsTest {
         }
     }
 
+    /** Whoever has the other reference may be the device, which sends a slice. */
+    @ParameterizedTest
+    @ValueSource(ints = {1, 2})
+    void memoryThatABufferHasOutgrownIsFreeIfNobodyElseUsesIt(int references) throws Exception {
+        try (Connected pair = new Connected()) {
+            RdmaChannel client = pair.connect();
+            Heard atServer = heard(pair.accepted());
+            atServer.keeps = true;
+            client.writeAndFlush(Unpooled.wrappedBuffer(new byte[10])).sync();
+            Until.holds(() -> atServer.bytes == 10);
+            ByteBuf read = Objects.requireNonNull(atServer.kept.poll()).capacity(100_000);
+            long outgrown = read.memoryAddress();
+            if (references == 2) {
+                read.retain();
+            }
+            read.capacity(200_000);
+            ByteBuf next = client.alloc().directBuffer(100_000); // takes what was freed last
+            assertThat(next.memoryAddress() == outgrown).isEqualTo(references == 1);
+            next.release();
+            read.release(references);
+        }
+    }
+
     /** A decoder that keeps a few bytes of a long message does not copy those that it has read. */
     @Test
     void joiningCopiesWhatIsUnreadOnly() throws Exception {
