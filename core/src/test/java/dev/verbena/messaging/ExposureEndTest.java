@@ -8,6 +8,7 @@ import static dev.verbena.messaging.OneThread.text;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assertions.catchThrowable;
 
 import dev.verbena.Access;
 import dev.verbena.MemoryRegion;
@@ -24,6 +25,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 import java.time.Duration;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicReference;
 
 /** How the exposure of memory ends on this side: revoked, by its deadline, or with its channel. */
@@ -315,25 +317,26 @@ class ExposureEndTest {
     /** The caller of returned() keeps the message when the wait of another is interrupted. */
     @Test
     void anInterruptedWaitLeavesTheMessageToOthers() throws Exception {
-        try (OneThread two = new OneThread(OneThread.SMALL, (channel, message) -> {})) {
-            Exposure exposure = two.a.ownMemory().expose(two.region, WRITE, LONG);
+        try (Two two = new Two(OneThread.SMALL, null, null);
+                MemoryRegion region = two.poller.domain().allocate(64, Access.LOCAL_WRITE)) {
+            Exposure exposure = two.a.ownMemory().expose(region, WRITE, LONG);
             CompletableFuture<Message> returned = exposure.returned();
-            RemoteMemory remote = two.announce(exposure);
+            two.a.send(text("exposed"), LONG);
+            two.b.receive(LONG).close();
+            AtomicReference<Throwable> end = new AtomicReference<>();
             Thread waiting =
                     Thread.ofPlatform()
-                            .start(
-                                    () ->
-                                            assertThatThrownBy(exposure::await)
-                                                    .isInstanceOf(InterruptedException.class));
+                            .start(() -> end.set(catchThrowable(() -> exposure.await().close())));
+            Until.holds(() -> waiting.getState() == Thread.State.WAITING);
             waiting.interrupt();
             waiting.join();
+            assertThat(end.get()).isInstanceOf(InterruptedException.class);
             two.b
                     .peerMemory()
-                    .trySendAndInvalidate(text("answer"), 0, 6, remote, null, null)
+                    .trySendAndInvalidate(text("answer"), 0, 6, exposure.remoteMemory(), null, null)
                     .orThrow();
-            two.run();
+            Message message = returned.get(10, TimeUnit.SECONDS);
             exposure.close();
-            Message message = returned.join();
             assertThat(message.frame().message()).isSameAs(message); // it is kept
             message.close();
         }
