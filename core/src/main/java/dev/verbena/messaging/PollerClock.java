@@ -52,7 +52,10 @@ final class PollerClock {
         return source.getAsLong();
     }
 
-    /** How much time has passed for certain since {@link #now} returned this. */
+    /**
+     * How much time has passed for certain since {@link #now} returned this, unless the kernel's
+     * timer is late.
+     */
     long since(long then) {
         return now() - then - resolution;
     }
