@@ -45,8 +45,8 @@ abstract class EndReason {
                     "The connection is closed: the JVM had no memory to say why",
                     null);
 
-    // Written under the monitor, the reason last. The polling thread, which does not take it,
-    // reads the reason first and then the others.
+    // Written under the monitor, the reason last. The polling thread, which writes it, too, reads
+    // the reason first and then the others, without the monitor.
     private boolean draining; // it has ended, but what had come before is still delivered
     private boolean awaitsCause; // the reason may only follow from a request that has failed
     private volatile boolean closing; // by close()
@@ -209,7 +209,12 @@ abstract class EndReason {
 
     /** Whether it has ended, and the reason stays what it is. */
     boolean isFinal() {
-        return reason != null && !isDraining();
+        if (reason == null) {
+            return false;
+        }
+        synchronized (this) { // the cause may just be taking the reason's place
+            return !isDraining();
+        }
     }
 
     /** Whether what has come is delivered: until the end, or for a moment longer. */

@@ -126,7 +126,7 @@ final class Inbox {
     /** A message is for a thread that receives. */
     void waits(Message message) {
         waiting.add(message.retain());
-        lock.signalAll(changed);
+        lock.signal(changed);
     }
 
     /** Offers memory to large messages, as far as the limits allow. Under the lock. */

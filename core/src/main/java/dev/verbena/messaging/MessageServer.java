@@ -254,7 +254,10 @@ public final class MessageServer implements AutoCloseable {
         return inTime;
     }
 
-    /** Refuses further peers, and closes the channels that are open, all at once. */
+    /**
+     * Refuses further peers, and closes the channels that are open, all at once: see {@link
+     * MessageChannel#close}.
+     */
     @Override
     public void close() {
         stopping = true;

@@ -417,6 +417,16 @@ class MessageChannelTest {
         }
     }
 
+    /** As that of any thread: its waits go on, but it is told before the next one. */
+    @Test
+    void anInterruptEndsTheWaitOfThePollersThread() throws Exception {
+        try (OneThread two = new OneThread(SMALL, null)) {
+            Thread.currentThread().interrupt();
+            assertThatThrownBy(() -> two.b.receive(LONG)).isInstanceOf(InterruptedException.class);
+            assertThat(Thread.currentThread().isInterrupted()).isFalse();
+        }
+    }
+
     @Test
     void anotherThreadThanThePollersMayCloseAChannel() {
         try (OneThread two = new OneThread(SMALL, null)) {
