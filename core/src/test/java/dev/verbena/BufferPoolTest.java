@@ -25,6 +25,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicReference;
+import java.util.logging.LogRecord;
 
 class BufferPoolTest {
     private static final Duration SOON = Duration.ofSeconds(30);
@@ -538,37 +539,15 @@ class BufferPoolTest {
 
         @Test
         void aCloseReportsThem() throws InterruptedException {
-            List<String> reports = new ArrayList<>();
-            var logger = java.util.logging.Logger.getLogger("dev.verbena");
-            var handler =
-                    new java.util.logging.Handler() {
-                        @Override
-                        public void publish(java.util.logging.LogRecord record) {
-                            reports.add(record.getMessage());
-                            assertPlace(record.getThrown(), "takenHere");
-                        }
-
-                        @Override
-                        public void flush() {}
-
-                        @Override
-                        public void close() {}
-                    };
-            logger.addHandler(handler);
-            logger.setUseParentHandlers(false);
-            try {
+            try (LoggedMessages logged = new LoggedMessages("dev.verbena")) {
                 PooledBuffer buffer = takenHere();
                 tracked.close();
                 buffer.giveBack();
-            } finally {
-                logger.removeHandler(handler);
-                logger.setUseParentHandlers(true);
+                assertThat(logged.records()).hasSize(1);
+                LogRecord report = logged.records().getFirst();
+                assertThat(report.getMessage()).contains("was closed with 1 buffer not given back");
+                assertPlace(report.getThrown(), "takenHere");
             }
-            assertThat(reports)
-                    .hasSize(1)
-                    .first()
-                    .asString()
-                    .contains("was closed with 1 buffer not given back");
         }
     }
 }

@@ -10,6 +10,7 @@ import static java.nio.charset.StandardCharsets.US_ASCII;
 import dev.verbena.CompletionQueue;
 import dev.verbena.Connector;
 import dev.verbena.Listener;
+import dev.verbena.LoggedMessages;
 import dev.verbena.ProtectionDomain;
 import dev.verbena.QueuePair;
 import dev.verbena.QueuePairLimits;
@@ -57,18 +58,14 @@ import java.util.Collections;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Objects;
-import java.util.Queue;
 import java.util.Random;
 import java.util.Set;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.CancellationException;
-import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
-import java.util.logging.Handler;
 import java.util.logging.LogRecord;
-import java.util.logging.Logger;
 
 /** What Netty's own suite does not look at. */
 @Timeout(120)
@@ -507,36 +504,13 @@ class RdmaChannelTest {
         }
     }
 
-    /** What Netty's bootstrap logs. */
-    private static final class Logged extends Handler implements AutoCloseable {
-        final Queue<Throwable> thrown = new ConcurrentLinkedQueue<>();
-        private final Logger logger = Logger.getLogger(ServerBootstrap.class.getName());
-
-        Logged() {
-            logger.addHandler(this);
-        }
-
-        @Override
-        public void publish(LogRecord entry) {
-            thrown.add(entry.getThrown());
-        }
-
-        @Override
-        public void flush() {}
-
-        @Override
-        public void close() {
-            logger.removeHandler(this);
-        }
-    }
-
     /**
      * The pipeline hears nothing of a peer that is no channel, nothing of it is kept, and the log
      * says why in a line.
      */
     @Test
     void aPeerThatIsRefusedLeavesNothing() throws Exception {
-        try (Logged logged = new Logged();
+        try (LoggedMessages logged = new LoggedMessages(ServerBootstrap.class.getName());
                 Connected pair = new Connected();
                 ProtectionDomain domain = pair.fabric.adapter.createProtectionDomain();
                 CompletionQueue queue = pair.fabric.adapter.createCompletionQueue(16)) {
@@ -555,8 +529,9 @@ class RdmaChannelTest {
             Until.holds(() -> registered(pair) == 1);
             assertThat(pair.accepted).isEmpty();
             assertThat(pair.connect().isActive()).isTrue();
-            Until.holds(() -> logged.thrown.size() == 3);
-            assertThat(logged.thrown)
+            Until.holds(() -> logged.records().size() == 3);
+            assertThat(logged.records())
+                    .extracting(LogRecord::getThrown)
                     .allSatisfy(
                             thrown ->
                                     assertThat(thrown)

@@ -8,6 +8,7 @@ import dev.verbena.Access;
 import dev.verbena.Adapter;
 import dev.verbena.BufferList;
 import dev.verbena.FakeAdapters;
+import dev.verbena.LoggedMessages;
 import dev.verbena.MemoryRegion;
 import dev.verbena.ProtectionDomain;
 import dev.verbena.internal.verbs.FakeDevice;
@@ -39,9 +40,6 @@ import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicInteger;
-import java.util.logging.Handler;
-import java.util.logging.LogRecord;
-import java.util.logging.Logger;
 
 class RegisteredByteBufAllocatorTest {
     private static final int MIB = 1 << 20;
@@ -300,53 +298,26 @@ class RegisteredByteBufAllocatorTest {
         var other =
                 new RegisteredByteBufAllocator(
                         FakeAdapters.open(new FakeDevice()).createProtectionDomain(), MIB);
-        Logger logger = Logger.getLogger(ResourceLeakDetector.class.getName());
-        Queue<String> leaks = new ConcurrentLinkedQueue<>();
-        logger.setUseParentHandlers(false);
-        Handler handler = new Messages(leaks);
-        logger.addHandler(handler);
         ResourceLeakDetector.Level level = ResourceLeakDetector.getLevel();
         ResourceLeakDetector.setLevel(ResourceLeakDetector.Level.PARANOID);
-        try {
+        try (LoggedMessages logged = new LoggedMessages(ResourceLeakDetector.class.getName())) {
             ByteBuf fine = direct(100);
             assertThat(fine).isNotInstanceOf(SegmentByteBuf.class);
             assertThat(allocator.add(list, fine, 0, 100)).as("through the wrapper").isTrue();
             other.directBuffer(100).touch("lost");
             fine.touch("released").release();
-            while (leaks.stream()
-                    .noneMatch(
-                            leak ->
-                                    leak.contains(
-                                            "Hint: lost"))) { // until the collector has found it
+            while (!says(logged, "Hint: lost")) { // until the collector has found it
                 System.gc();
                 direct(100).release();
             }
+            assertThat(says(logged, "Hint: released")).isFalse();
         } finally {
             ResourceLeakDetector.setLevel(level);
-            logger.removeHandler(handler);
-            logger.setUseParentHandlers(true);
         }
-        assertThat(leaks).noneMatch(leak -> leak.contains("Hint: released"));
     }
 
-    /** Keeps what is logged. */
-    private static final class Messages extends Handler {
-        private final Queue<String> messages;
-
-        Messages(Queue<String> messages) {
-            this.messages = messages;
-        }
-
-        @Override
-        public void publish(LogRecord entry) {
-            messages.add(entry.getMessage());
-        }
-
-        @Override
-        public void flush() {}
-
-        @Override
-        public void close() {}
+    private static boolean says(LoggedMessages logged, String text) {
+        return logged.records().stream().anyMatch(record -> record.getMessage().contains(text));
     }
 
     @Test

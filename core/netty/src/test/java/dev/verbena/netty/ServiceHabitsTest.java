@@ -206,7 +206,7 @@ class ServiceHabitsTest {
         }
     }
 
-    /** Whoever has the other reference may be the device, which sends a slice. */
+    /** Another reference may belong to a slice that the device is still sending. */
     @ParameterizedTest
     @ValueSource(ints = {1, 2})
     void memoryThatABufferHasOutgrownIsFreeIfNobodyElseUsesIt(int references) throws Exception {
