@@ -32,23 +32,23 @@ final class ConnectionLock extends ReentrantLock {
      * @throws WrongThreadException if the poller is confined to another thread
      */
     Held hold() {
-        if (!isUnneeded()) {
-            lock();
-            return held;
+        if (isUnneeded()) {
+            return NOTHING;
         }
-        return NOTHING;
+        lock();
+        return held;
     }
 
     /** As {@link #hold}, for a thread that may be interrupted. */
     Held holdInterruptibly() throws InterruptedException {
-        if (!isUnneeded()) {
-            lockInterruptibly();
-            return held;
+        if (isUnneeded()) {
+            if (Thread.interrupted()) {
+                throw new InterruptedException();
+            }
+            return NOTHING;
         }
-        if (Thread.interrupted()) {
-            throw new InterruptedException();
-        }
-        return NOTHING;
+        lockInterruptibly();
+        return held;
     }
 
     /** Whether no other thread may be in a block. Only the polling thread can end that. */

@@ -38,8 +38,8 @@ import java.util.concurrent.locks.LockSupport;
  */
 public final class Poller implements Pollers {
     /**
-     * A round of handlers and callbacks that takes longer is counted as slow; one that takes up to
-     * 20 ms longer may not be, where the kernel's clock ticks seldom.
+     * A round of handlers and callbacks that takes longer is counted as slow. If the kernel's clock
+     * ticks seldom, one that takes up to 20 ms longer may not be counted.
      */
     public static final Duration SLOW = Duration.ofMillis(10);
 

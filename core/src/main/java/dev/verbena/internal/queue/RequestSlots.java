@@ -49,7 +49,7 @@ abstract class RequestSlots implements Credit {
         return Integer.highestOneBit(requests + INTERNAL - 1) << 1;
     }
 
-    /** The number of the caller's requests that fit in memory. */
+    /** How many requests of the caller fit in memory. */
     final int room() {
         return room;
     }
@@ -57,7 +57,7 @@ abstract class RequestSlots implements Credit {
     /**
      * Makes room for more requests, by the posting side.
      *
-     * @param needed the number of the caller's requests, at least
+     * @param needed at least how many requests of the caller
      * @param next the sequence number of the request that is added next
      * @param completing the lock of the completing side
      * @throws OutOfMemoryError with no effect but perhaps more room

@@ -36,18 +36,13 @@ record NativeFunction(MemorySegment address) {
      * For calls that must not allocate: capturing errno allocates an object of 40 bytes per call
      * (JDK 25, SharedUtils.checkCaptureSegment).
      */
-    static final class WithoutErrno {
+    private static final class WithoutErrno {
         static final MethodHandle CALL = link();
 
         private WithoutErrno() {}
     }
 
-    /**
-     * For calls that return in well under a microsecond, stay in user space and do not call Java. A
-     * safepoint has to wait for their end; an ordinary downcall marks the thread as being in native
-     * code instead, which costs about 7 ns.
-     */
-    static final class Critical {
+    private static final class Critical {
         static final MethodHandle CALL = link(Linker.Option.critical(false));
 
         private Critical() {}
@@ -115,7 +110,7 @@ record NativeFunction(MemorySegment address) {
     }
 
     int callWithoutErrno(long a, long b, long c) {
-        return callWithoutErrno(a, b, c, 0);
+        return call(false, address, a, b, c);
     }
 
     /** Calls the function without an allocation; its errno is lost. */
@@ -127,10 +122,23 @@ record NativeFunction(MemorySegment address) {
         }
     }
 
-    /** As {@link #callWithoutErrno}, as a {@link Critical} call. */
+    /** As {@link #callWithoutErrno(long, long, long)}, as a critical call. */
     int callBriefly(long a, long b, long c) {
+        return call(true, address, a, b, c);
+    }
+
+    /**
+     * Calls a function without an allocation; its errno is lost.
+     *
+     * @param critical whether it returns in well under a microsecond, stays in user space and does
+     *     not call Java. A safepoint has to wait for its end then; otherwise the thread is marked
+     *     as being in native code, which costs about 7 ns
+     */
+    static int call(boolean critical, MemorySegment function, long a, long b, long c) {
         try {
-            return (int) Critical.CALL.invokeExact(address, a, b, c, 0L);
+            return critical
+                    ? (int) Critical.CALL.invokeExact(function, a, b, c, 0L)
+                    : (int) WithoutErrno.CALL.invokeExact(function, a, b, c, 0L);
         } catch (Throwable t) {
             throw unexpected(t);
         }

@@ -15,11 +15,15 @@ import java.lang.foreign.MemorySegment;
  * shared, which the JIT compiles best, and all functions have one signature: see {@link
  * NativeFunction}.
  *
- * <p>Posts and polls exist in two forms, ordinary and {@linkplain NativeFunction.Critical critical}
+ * <p>Posts and polls exist in two forms, ordinary and {@linkplain NativeFunction#call critical}
  * downcalls. {@link Provider.ThroughKernel} chooses the form. Most programs need only one of the
  * two, and linking takes time.
  */
 public final class VerbsContext {
+    // Segments in fields: making one for each call would save the checks that a field's segment
+    // needs,
+    // but deep in a program's handlers the JIT does not inline the constructor, and then each call
+    // allocates.
     private final MemorySegment postSend;
     private final MemorySegment postReceive;
     private final MemorySegment postSharedReceive;
@@ -50,38 +54,23 @@ public final class VerbsContext {
         return MemorySegment.ofAddress(Native.getLong(context, offset));
     }
 
-    /**
-     * Takes a segment from a field. Creating a segment here for each call would save the checks
-     * that a field's segment needs, but deep in a program's handlers the JIT does not inline the
-     * constructor, and then each call allocates.
-     */
-    private static int call(boolean critical, MemorySegment function, long a, long b, long c) {
-        try {
-            return critical
-                    ? (int) NativeFunction.Critical.CALL.invokeExact(function, a, b, c, 0L)
-                    : (int) NativeFunction.WithoutErrno.CALL.invokeExact(function, a, b, c, 0L);
-        } catch (Throwable t) {
-            throw NativeFunction.unexpected(t);
-        }
-    }
-
     // Each post takes the address of a pointer, which receives the address of the first refused
     // request (bad_wr), and returns 0, or an errno, which some providers return as a negative
     // number.
 
     /** {@code ibv_post_send}. */
     public int postSend(long queuePair, long request, long refused) {
-        return call(criticalSends, postSend, queuePair, request, refused);
+        return NativeFunction.call(criticalSends, postSend, queuePair, request, refused);
     }
 
     /** {@code ibv_post_recv}. */
     public int postReceive(long queuePair, long request, long refused) {
-        return call(critical, postReceive, queuePair, request, refused);
+        return NativeFunction.call(critical, postReceive, queuePair, request, refused);
     }
 
     /** {@code ibv_post_srq_recv}. */
     public int postSharedReceive(long sharedQueue, long request, long refused) {
-        return call(critical, postSharedReceive, sharedQueue, request, refused);
+        return NativeFunction.call(critical, postSharedReceive, sharedQueue, request, refused);
     }
 
     /**
@@ -91,7 +80,7 @@ public final class VerbsContext {
      * @return the number of completions, or a negative number if the queue has failed
      */
     public int pollCq(long completionQueue, int count, WorkCompletions completions) {
-        return call(critical, pollCq, completionQueue, count, completions.address());
+        return NativeFunction.call(critical, pollCq, completionQueue, count, completions.address());
     }
 
     /**
@@ -101,7 +90,7 @@ public final class VerbsContext {
      * @return 0, or an errno
      */
     public int requestNotify(long completionQueue, boolean solicitedOnly) {
-        return call(false, requestNotify, completionQueue, solicitedOnly ? 1 : 0, 0);
+        return NativeFunction.call(false, requestNotify, completionQueue, solicitedOnly ? 1 : 0, 0);
     }
 
     /** {@code enum ibv_mtu} in bytes, 256 to 4096. */
