@@ -11,7 +11,6 @@ import dev.verbena.QueuePairLimits;
 import dev.verbena.Status;
 import dev.verbena.VerbenaException;
 import dev.verbena.internal.util.Arguments;
-import dev.verbena.internal.util.Closing;
 
 import org.jspecify.annotations.Nullable;
 
@@ -54,7 +53,6 @@ import java.util.function.Consumer;
  */
 public final class MessageChannel extends PolledConnection<SendCallback> {
     private static final int MOST_BUFFERS = 8; // of a request
-    private static final Duration CLOSE_WITHIN = Duration.ofSeconds(30);
 
     final MessagingOptions options;
     final @Nullable MessageHandler handler;
@@ -72,8 +70,7 @@ public final class MessageChannel extends PolledConnection<SendCallback> {
     private boolean awaitsDestroy; // of its queue pair; of the polling thread
     final boolean offersMemory; // for large messages
     private final Tasks.Task disconnect = new Tasks.Task(this::disconnect, false);
-    private volatile boolean closesLater; // as soon as large messages are sent; set under the lock
-    private int closeTicks; // until then at most; under the lock
+    private volatile int closeTicks; // if > 0, a close waits for large messages; under the lock
 
     /** Makes what it needs, and posts its receives. It sends only once it is established. */
     MessageChannel(Poller poller, MessagingOptions options, @Nullable MessageHandler handler) {
@@ -110,9 +107,7 @@ public final class MessageChannel extends PolledConnection<SendCallback> {
             this.peerMemory = new PeerMemory(this, roomWait);
             this.calls = handler instanceof Calls ? new CallTable(this) : null;
             start();
-            if (receives.isShared()) {
-                receives.need(options.receiveDepth());
-            }
+            receives.need(options.receiveDepth());
         } catch (Throwable t) {
             discard();
             if (made != null) {
@@ -399,9 +394,8 @@ public final class MessageChannel extends PolledConnection<SendCallback> {
     void requestEnded(int slot) {
         outbox.ended(slot);
         inbox.offerMemory();
-        if (closesLater && !outbox.large.isWaiting()) {
-            closesLater = false;
-            poller.execute(disconnect);
+        if (closeTicks > 0 && !outbox.large.isWaiting()) {
+            closeWithin(0);
         }
     }
 
@@ -418,9 +412,8 @@ public final class MessageChannel extends PolledConnection<SendCallback> {
 
     @Override
     @Nullable String late(int now) {
-        if (closesLater && --closeTicks <= 0) {
-            closesLater = false;
-            poller.execute(disconnect);
+        if (closeTicks > 0) {
+            closeWithin(closeTicks - 1);
         }
         if (calls != null) {
             calls.tick(now);
@@ -475,11 +468,8 @@ public final class MessageChannel extends PolledConnection<SendCallback> {
             frames.free();
             inbox.freeComing();
         }
-        if (receives.isShared()) {
-            receives.need(-options.receiveDepth());
-        } else {
-            Closing.quietly(this, receives);
-        }
+        receives.need(-options.receiveDepth());
+        receives.release();
         return true;
     }
 
@@ -572,14 +562,21 @@ public final class MessageChannel extends PolledConnection<SendCallback> {
         try (var _ = lock.hold()) {
             reason.closing();
             if (isOpen() && outbox.large.isWaiting()) {
-                if (!closesLater) {
-                    closesLater = true;
-                    closeTicks = PollerClock.ticks(options.values.timeout) / 2;
+                if (closeTicks == 0) {
+                    closeWithin(Math.ceilDiv(PollerClock.ticks(options.values.timeout), 2));
                 }
                 return;
             }
         }
         disconnect();
+    }
+
+    /** A close may wait so many ticks more for large messages to be sent. */
+    private void closeWithin(int ticks) {
+        closeTicks = ticks;
+        if (ticks == 0) {
+            poller.execute(disconnect);
+        }
     }
 
     private void disconnect() {
@@ -588,11 +585,11 @@ public final class MessageChannel extends PolledConnection<SendCallback> {
 
     /** Whether it is open, and not being disconnected: a close waits for large messages. */
     boolean sendsFrames() {
-        return isOpen() && (!isClosing() || closesLater);
+        return isOpen() && (!isClosing() || closeTicks > 0);
     }
 
     void awaitClosed() {
-        poller.awaitClosed(this, closed(), options.values.timeout.plus(CLOSE_WITHIN));
+        poller.awaitClosed(this, closed(), options.values.timeout);
     }
 
     @Override

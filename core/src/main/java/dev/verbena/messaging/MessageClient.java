@@ -39,8 +39,6 @@ import java.util.random.RandomGenerator;
  * in {@link #channel(Duration)}.
  */
 public final class MessageClient implements AutoCloseable {
-    private static final Duration CLOSE_WITHIN = Duration.ofSeconds(30);
-
     /** Lets a client connect again after a pause. */
     interface Later {
         void connect(MessageClient client, long nanoseconds);
@@ -459,7 +457,7 @@ public final class MessageClient implements AutoCloseable {
         } else {
             finish(); // it was in a pause
         }
-        poller.awaitClosed(this, closed, CLOSE_WITHIN);
+        poller.awaitClosed(this, closed, Duration.ZERO);
     }
 
     @Override

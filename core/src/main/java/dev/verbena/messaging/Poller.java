@@ -48,6 +48,7 @@ public final class Poller implements Pollers {
     private static final Duration SHORT = Duration.ofMillis(10);
 
     private static final Duration CLOSE_WITHIN = Duration.ofSeconds(10);
+    private static final Duration CONNECTION_CLOSE_WITHIN = Duration.ofSeconds(30);
 
     private final Adapter adapter;
     private final ProtectionDomain domain;
@@ -292,8 +293,9 @@ public final class Poller implements Pollers {
         }
     }
 
-    /** Waits for a close to end, except in a handler or in an interrupted thread. */
-    void awaitClosed(Object what, CompletableFuture<Status> closed, Duration most) {
+    /** Waits for a close, which may begin late; not in a handler or in an interrupted thread. */
+    void awaitClosed(Object what, CompletableFuture<Status> closed, Duration late) {
+        Duration most = late.plus(CONNECTION_CLOSE_WITHIN);
         try {
             if (!isDispatchingHere() && !awaitDone(closed, most)) {
                 throw new MessagingException(

@@ -16,7 +16,6 @@ import dev.verbena.QueuePairLimits;
 import dev.verbena.Status;
 import dev.verbena.VerbenaException;
 import dev.verbena.internal.util.Arguments;
-import dev.verbena.internal.util.Closing;
 import dev.verbena.internal.util.Text;
 import dev.verbena.internal.util.Uncaught;
 
@@ -478,9 +477,7 @@ public final class RawConnection extends PolledConnection<RawCallback> {
                         "The handler of %s threw when it was told of the end".formatted(this), t);
             }
         }
-        if (!receives.isShared()) {
-            Closing.quietly(this, receives);
-        }
+        receives.release();
         return true;
     }
 

@@ -328,6 +328,13 @@ public final class RawReceives implements AutoCloseable {
         return shared != null;
     }
 
+    /** By a connection that ends: closes it, unless others take their receives from it, too. */
+    void release() {
+        if (shared == null) {
+            Closing.quietly(poller, this);
+        }
+    }
+
     /** By a callback thread: the shared queue or its device has failed. */
     private void broke(Status status) {
         broken = true;
