@@ -68,7 +68,7 @@ final class TwoChannels implements AutoCloseable {
 
     private final FakeDevice device = new FakeDevice();
     private final Adapter adapter;
-    private long time; // the pollers' clock; no tick comes while steps are run
+    private long time; // the pollers' clock
     private long step; // of it, for each look
     private final Poller ofA;
     private final Poller ofB;
@@ -97,6 +97,17 @@ final class TwoChannels implements AutoCloseable {
                 IdleStrategy.busySpin(),
                 Thread.currentThread(),
                 new PollerClock(() -> time += step));
+    }
+
+    /**
+     * Both pollers tick, and time slows down: no other tick comes before a world is closed. Time
+     * never goes back, or the next close would have to make up for it, look by look.
+     */
+    private void tickNow() {
+        step = 0;
+        time += PollerClock.TICK_NANOSECONDS;
+        int ignored = ofA.poll() + ofB.poll();
+        step = 1;
     }
 
     /** Explores all orders. */
@@ -275,8 +286,7 @@ final class TwoChannels implements AutoCloseable {
         World(Scope scope) {
             this.scope = scope;
             this.closes = scope.closes;
-            time = 0;
-            step = 1;
+            tickNow();
             device.sends.clear();
             device.receives.clear();
             device.changes.clear();
@@ -571,6 +581,7 @@ final class TwoChannels implements AutoCloseable {
 
         @Override
         public void close() {
+            long before = time;
             step = PollerClock.TICK_NANOSECONDS;
             a.channel.close();
             b.channel.close();
@@ -580,6 +591,11 @@ final class TwoChannels implements AutoCloseable {
                 if (!side.sent.stream().allMatch(CompletableFuture::isDone)) {
                     throw new AssertionError("A future is not completed by the close");
                 }
+            }
+            Duration took = Duration.ofNanos(time - before);
+            // Each waits for half of the timeout at most; a round looks at the clock several times.
+            if (took.compareTo(scope.options.values.timeout.multipliedBy(3)) > 0) {
+                throw new AssertionError("The closes took " + took);
             }
             if (fates.ends.contains(null) || device.windowCount() != 0) {
                 throw new AssertionError(
