@@ -7,6 +7,7 @@ import dev.verbena.messaging.SendCallback;
 
 import io.netty.buffer.ByteBuf;
 import io.netty.buffer.CompositeByteBuf;
+import io.netty.buffer.Unpooled;
 import io.netty.channel.ChannelOutboundBuffer;
 import io.netty.channel.FileRegion;
 
@@ -165,7 +166,7 @@ final class Outgoing implements ChannelOutboundBuffer.MessageProcessor {
         if (buffer instanceof CompositeByteBuf composite && length >= LEAST_PART) {
             return packComponents(composite, index, length);
         }
-        if (length >= LEAST_PART && buffer.isDirect() && buffer.nioBufferCount() > 1) {
+        if (length >= LEAST_PART && buffer.nioBufferCount() > 1) {
             return packPieces(buffer, index, length);
         }
         int at = index;
@@ -240,7 +241,10 @@ final class Outgoing implements ChannelOutboundBuffer.MessageProcessor {
     /** A slice of a composite buffer, which does not tell where in the composite it begins. */
     private boolean packPieces(ByteBuf buffer, int index, int length) throws IOException {
         for (ByteBuffer memory : buffer.nioBuffers(index, length)) {
-            PartByteBuf piece = new PartByteBuf(memory, buffer);
+            ByteBuf piece =
+                    memory.isDirect()
+                            ? new PartByteBuf(memory, buffer)
+                            : Unpooled.wrappedBuffer(memory);
             try {
                 if (!pack(piece, 0, piece.capacity())) {
                     return false;
