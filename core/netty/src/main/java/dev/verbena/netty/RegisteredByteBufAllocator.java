@@ -83,6 +83,15 @@ public final class RegisteredByteBufAllocator extends AbstractByteBufAllocator
     }
 
     /**
+     * The domain that its memory is registered in, for regions that {@link #know} makes known.
+     *
+     * @return always the same object, which must not be closed
+     */
+    public ProtectionDomain domain() {
+        return domain;
+    }
+
+    /**
      * Makes a region known, so that buffers in its memory are sent without a copy: for example
      * those that wrap a file's mapping. Remove it by {@link #forget} before you close it.
      *

@@ -143,14 +143,14 @@ class ChannelBuffersTest {
         try (Connected pair = new Connected(RdmaOptions.DEFAULTS.withRegisteredMemory(0))) {
             RdmaChannel client = pair.connect();
             Heard atServer = heard(pair.accepted());
-            MemoryRegion region =
-                    client.handler().poller().domain().allocate(2000, Access.LOCAL_WRITE);
-            client.handler().allocator().know(region);
+            RegisteredByteBufAllocator allocator = (RegisteredByteBufAllocator) client.alloc();
+            MemoryRegion region = allocator.domain().allocate(2000, Access.LOCAL_WRITE);
+            allocator.know(region);
             client.write(Unpooled.wrappedBuffer(new byte[300]));
             client.write(Unpooled.wrappedBuffer(region.memory().asByteBuffer()));
             client.writeAndFlush(Unpooled.wrappedBuffer(new byte[300])).sync();
             Until.holds(() -> atServer.bytes == 2600);
-            client.handler().allocator().forget(region);
+            allocator.forget(region);
             region.close();
         }
     }
