@@ -120,7 +120,7 @@ final class FakeMemory {
     private int newKey() {
         do {
             lastKey = lastKey + 0x100 | 0x80000000;
-        } while (windows.values().stream().anyMatch(w -> (w.key & ~0xFF) == lastKey));
+        } while (windows.values().stream().anyMatch(w -> indexOf(w.key) == lastKey));
         return lastKey;
     }
 
@@ -215,10 +215,19 @@ final class FakeMemory {
      */
     boolean invalidateFor(int key, long qp) {
         Window window = window(key);
-        if (settings.peerIsHostile && window != null && window.boundOn == 0) {
+        if (settings.peerIsHostile && windows.values().stream().anyMatch(w -> isFree(w, key))) {
             return false; // the peer's mistake, not this side's
         }
         return window == null || unbind(window, settings.anyoneInvalidates ? window.boundOn : qp);
+    }
+
+    /** Whether this is the window of the key, and not bound: perhaps its bind was only posted. */
+    private static boolean isFree(Window window, int key) {
+        return indexOf(window.key) == indexOf(key) && window.boundOn == 0;
+    }
+
+    private static int indexOf(int key) {
+        return key & ~0xFF;
     }
 
     private @Nullable Window window(int key) {
