@@ -1,7 +1,7 @@
 /*
  * The cost of a message of 64 bytes in C by how many connections there are, on the stand-in for
- * libibverbs (stand_in.c): dev.verbena.bench.LoadChannels does the same from Java. One message on
- * each connection in turn, from one queue pair to another: a send, its completion, that of the
+ * libibverbs (stand_in.c): dev.verbena.bench.LoadMessages does the same from Java. One message on
+ * each connection in turn, in a random order, from one queue pair to another: a send, its completion, that of the
  * receive, and the receive posted again. All queue pairs share their receives and report to one
  * completion queue. One line for each round, in ns of the thread's time on a processor.
  */
@@ -13,6 +13,7 @@
 #define MOST_INLINE 128
 
 static struct ibv_qp **pairs;
+static uint64_t *order;
 static struct ibv_cq *queue;
 static struct ibv_srq *shared;
 static struct ibv_sge sent, received[RECEIVES];
@@ -54,11 +55,21 @@ static double round_of(uint64_t duration, uint64_t count)
 	do {
 		for (uint64_t turn = 0; turn < turns; turn++)
 			for (uint64_t i = 0; i < count; i++)
-				sink += message(pairs[2 * i]);
+				sink += message(pairs[2 * order[i]]);
 		messages += turns * count;
 		end = now();
 	} while (end - start < duration);
 	return (double)(end - start) / (double)messages;
+}
+
+static void shuffle(uint64_t count)
+{
+	order = check_pointer(calloc(count, sizeof *order), "calloc");
+	for (uint64_t i = 0; i < count; i++) {
+		uint64_t other = (uint64_t)rand() % (i + 1);
+		order[i] = order[other];
+		order[other] = i;
+	}
 }
 
 static struct ibv_qp *sharing(struct device *device)
@@ -116,6 +127,7 @@ int main(int argc, char **argv)
 		struct ibv_qp_attr attributes = {.dest_qp_num = pairs[i ^ 1]->qp_num};
 		check(ibv_modify_qp(pairs[i], &attributes, IBV_QP_DEST_QPN), "ibv_modify_qp");
 	}
+	shuffle(count);
 	round_of(4 * milliseconds * 1000000, count); /* warm-up */
 	for (uint64_t i = 0; i < rounds; i++)
 		result("load-messages", "%d", round_of(milliseconds * 1000000, count), "ns", (int)count);

@@ -65,7 +65,7 @@ public final class Completions {
      * @return the current {@link QueuePair#attachment}; null when there is none
      */
     public @Nullable Object attachment(int index) {
-        return queuePair(index).attachment();
+        return records.endpoint(checked(index)).attachment();
     }
 
     /**

@@ -74,7 +74,6 @@ public final class QueuePair extends NativeObject implements SendRequests {
     private final Handle handle;
     private final SendQueue sends;
     private final @Nullable ReceiveQueue receives; // null with a shared receive queue
-    private volatile @Nullable Object attachment; // the caller's
 
     QueuePair(
             ProtectionDomain domain,
@@ -341,7 +340,7 @@ public final class QueuePair extends NativeObject implements SendRequests {
      * @param object the caller's object, or null for none
      */
     public void attach(@Nullable Object object) {
-        attachment = object;
+        handle.attach(object);
     }
 
     /**
@@ -350,7 +349,7 @@ public final class QueuePair extends NativeObject implements SendRequests {
      * @return null when there is none
      */
     public @Nullable Object attachment() {
-        return attachment;
+        return handle.attachment();
     }
 
     // ---- receives, windows and the flush

@@ -20,35 +20,17 @@ final class Credits {
     private static final int CONTROL_REPORT_AT = RESERVE / 2;
 
     private final int messageReportAt;
-    private final Count messages = new Count();
-    private final Count controls = new Count();
     private int window; // of the peer
 
-    /** Of one kind of frame. */
-    private static final class Count {
-        int sent;
-        int granted; // of those: as the peer reported last
-        int returned; // receives of this side that were posted again
-        int reported; // of those: to the peer
-
-        int outstanding() {
-            return sent - granted;
-        }
-
-        int unreported() {
-            return returned - reported;
-        }
-
-        boolean grant(int count) {
-            if (count - sent > 0) {
-                return false;
-            }
-            if (count - granted > 0) {
-                granted = count;
-            }
-            return true;
-        }
-    }
+    // Of each kind of frame: in one object, as the processor's cache has not all of many channels.
+    private int messagesSent;
+    private int messagesGranted; // of those: as the peer reported last
+    private int messagesReturned; // receives of this side that were posted again
+    private int messagesReported; // of those: to the peer
+    private int controlsSent;
+    private int controlsGranted;
+    private int controlsReturned;
+    private int controlsReported;
 
     /**
      * Nothing may be sent before {@link #open}.
@@ -66,35 +48,39 @@ final class Credits {
 
     /** Whether the peer has a receive for a message. */
     boolean maySendMessage() {
-        return messages.outstanding() < window;
+        return available() > 0;
     }
 
     /** Whether the peer has a receive for a control frame, and it is not kept for a report. */
     boolean maySendControl() {
-        int kept = controls.unreported() >= CONTROL_REPORT_AT ? 0 : 1;
-        return window > 0 && controls.outstanding() < RESERVE - kept;
+        int kept = unreportedControls() >= CONTROL_REPORT_AT ? 0 : 1;
+        return window > 0 && controlsSent - controlsGranted < RESERVE - kept;
     }
 
     /** A frame was sent, which uses a receive and carried both counts. */
     void sent(boolean control) {
-        (control ? controls : messages).sent++;
+        if (control) {
+            controlsSent++;
+        } else {
+            messagesSent++;
+        }
         carried();
     }
 
     /** A frame has carried both counts. */
     void carried() {
-        messages.reported = messages.returned;
-        controls.reported = controls.returned;
+        messagesReported = messagesReturned;
+        controlsReported = controlsReturned;
     }
 
     /** How many messages of the peer were released: to be put into the next frame. */
     int returnedMessages() {
-        return messages.returned;
+        return messagesReturned;
     }
 
     /** How many control frames of the peer were taken: to be put into the next frame. */
     int returnedControls() {
-        return controls.returned;
+        return controlsReturned;
     }
 
     /**
@@ -103,22 +89,39 @@ final class Credits {
      * @return false when it reports more than was sent
      */
     boolean grant(int messageCount, int controlCount) {
-        return messages.grant(messageCount) && controls.grant(controlCount);
+        if (messageCount - messagesSent > 0 || controlCount - controlsSent > 0) {
+            return false;
+        }
+        messagesGranted = later(messagesGranted, messageCount);
+        controlsGranted = later(controlsGranted, controlCount);
+        return true;
+    }
+
+    private static int later(int one, int other) {
+        return other - one > 0 ? other : one;
+    }
+
+    private int unreportedControls() {
+        return controlsReturned - controlsReported;
     }
 
     /** A receive of this side was posted again. */
     void returnOne(boolean control) {
-        (control ? controls : messages).returned++;
+        if (control) {
+            controlsReturned++;
+        } else {
+            messagesReturned++;
+        }
     }
 
     /** Whether the peer may need to know of the receives that were posted again. */
     boolean reportDue() {
-        return messages.unreported() >= messageReportAt
-                || controls.unreported() >= CONTROL_REPORT_AT;
+        return messagesReturned - messagesReported >= messageReportAt
+                || unreportedControls() >= CONTROL_REPORT_AT;
     }
 
     /** How many messages may be sent now. */
     int available() {
-        return window - messages.outstanding();
+        return window - (messagesSent - messagesGranted);
     }
 }

@@ -48,7 +48,7 @@ final class Exposures {
     private final Condition changed;
     private final List<MemoryWindow> windows = new ArrayList<>(); // all of them
     private final Deque<MemoryWindow> free = new ArrayDeque<>(1);
-    private final Deque<MemoryWindow> holding = new ArrayDeque<>(1); // regions, for no exposure
+    private Deque<MemoryWindow> holding = LazyDeque.empty(); // regions, for no exposure
     private final Deque<Exposure> reusable = new ArrayDeque<>(1);
     private final IntMap<Exposure> exposed; // those that have not ended
     private final IntMap<MemoryWindow> unanswered; // the peer was asked, and took it back
@@ -296,6 +296,7 @@ final class Exposures {
         }
         exposure.window = null;
         if (!window.releaseRegion()) {
+            holding = LazyDeque.own(holding);
             holding.add(window);
         }
         channel.lock.signalAll(changed);

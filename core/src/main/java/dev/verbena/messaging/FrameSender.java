@@ -34,7 +34,6 @@ final class FrameSender {
     private final PostScratch scratch;
     private final RequestRing<SendCallback> requests;
     private final Notes notes; // what is to be said of keys
-    private boolean answerDue; // to a keep-alive
     private boolean freed;
 
     /**
@@ -60,16 +59,6 @@ final class FrameSender {
     /** The peer is known, and how many exposures it may have. */
     void open(int peerExposures) {
         notes.open(peerExposures);
-    }
-
-    /** Whether the peer waits for an answer to its keep-alive. */
-    boolean answerDue() {
-        return answerDue;
-    }
-
-    /** The peer waits for an answer to its keep-alive. */
-    void dueAnswer() {
-        answerDue = true;
     }
 
     /** A list for a request without a frame. */
@@ -163,10 +152,7 @@ final class FrameSender {
             case Frame.WRITTEN -> credits.carried();
             default -> credits.sent(true);
         }
-        if (hasNotes) {
-            notes.sent();
-        }
-        answerDue = false; // any frame is one
+        notes.sent(hasNotes);
     }
 
     /** Whether a request was refused for what its caller cannot help. */

@@ -87,7 +87,7 @@ final class Inbox {
                 }
                 isUsed = false;
             }
-            goOn();
+            goOn(frame.hasInvalidated() || Frame.notes(first) > 0);
         } catch (Throwable t) { // out of memory, most likely: the channel ends
             if (isUsed) {
                 repost(frame.slot());
@@ -101,10 +101,16 @@ final class Inbox {
         }
     }
 
-    /** Posts what has room now. If that fails, the channel ends, and keeps what it has received. */
-    private void goOn() {
+    /**
+     * Posts what has room now. If that fails, the channel ends, and keeps what it has received.
+     *
+     * @param keysCame a frame had something to say of keys: a window may be free
+     */
+    private void goOn(boolean keysCame) {
         try {
-            channel.ownMemory.serve();
+            if (keysCame) {
+                channel.ownMemory.serve();
+            }
             offerMemory();
             outbox.roomChanged();
             outbox.reportIfDue();
@@ -231,7 +237,7 @@ final class Inbox {
             }
             if (channel.isOpen()) {
                 credits.returnOne(false);
-                goOn(); // the next large message may have waited for memory
+                goOn(false); // the next large message may have waited for memory
             }
         }
     }

@@ -1,54 +1,64 @@
 package dev.verbena.messaging;
 
-import java.util.concurrent.atomic.AtomicLongArray;
+import java.lang.invoke.MethodHandles;
+import java.lang.invoke.VarHandle;
 
 /**
- * The counts of a channel, in addition to those of its queue pair. Messages are counted under the
- * channel's lock, so each costs a load and a store.
+ * The counts of a channel, in addition to those of its queue pair. They are written under the
+ * channel's lock, so each costs a load and a store, and read from any thread.
  */
 final class MessageCounts {
-    private static final int SENT = 0;
-    private static final int BYTES_SENT = 1;
-    private static final int RECEIVED = 2;
-    private static final int BYTES_RECEIVED = 3;
-    private static final int NO_ROOM = 4;
-    private static final int WAITS = 5;
-    private static final int COUNTS = 6;
+    private static final VarHandle SENT = count("sent");
+    private static final VarHandle BYTES_SENT = count("bytesSent");
+    private static final VarHandle RECEIVED = count("received");
+    private static final VarHandle BYTES_RECEIVED = count("bytesReceived");
+    private static final VarHandle NO_ROOM = count("noRoom");
+    private static final VarHandle WAITS = count("waits");
 
-    private final AtomicLongArray counts = new AtomicLongArray(COUNTS);
+    // By the handles.
+    private long sent;
+    private long bytesSent;
+    private long received;
+    private long bytesReceived;
+    private long noRoom;
+    private long waits;
 
-    private void add(int count, long amount) {
-        counts.setOpaque(count, counts.getPlain(count) + amount);
+    private static VarHandle count(String name) {
+        try {
+            return MethodHandles.lookup().findVarHandle(MessageCounts.class, name, long.class);
+        } catch (ReflectiveOperationException e) {
+            throw new ExceptionInInitializerError(e);
+        }
     }
 
-    /** A message was posted. The caller holds the channel's lock. */
+    /** A message was posted. */
     void messageSent(long bytes) {
-        add(SENT, 1);
-        add(BYTES_SENT, bytes);
+        SENT.setOpaque(this, sent + 1);
+        BYTES_SENT.setOpaque(this, bytesSent + bytes);
     }
 
     void messageReceived(long bytes) {
-        add(RECEIVED, 1);
-        add(BYTES_RECEIVED, bytes);
+        RECEIVED.setOpaque(this, received + 1);
+        BYTES_RECEIVED.setOpaque(this, bytesReceived + bytes);
     }
 
     void foundNoRoom() {
-        counts.getAndIncrement(NO_ROOM);
+        NO_ROOM.setOpaque(this, noRoom + 1);
     }
 
     void waiting() {
-        counts.getAndIncrement(WAITS);
+        WAITS.setOpaque(this, waits + 1);
     }
 
     /** The counters, with the number of outstanding requests, which the queue pair counts. */
     MessageCounters snapshot(int outstanding) {
         return new MessageCounters(
-                counts.getOpaque(SENT),
-                counts.getOpaque(BYTES_SENT),
-                counts.getOpaque(RECEIVED),
-                counts.getOpaque(BYTES_RECEIVED),
+                (long) SENT.getOpaque(this),
+                (long) BYTES_SENT.getOpaque(this),
+                (long) RECEIVED.getOpaque(this),
+                (long) BYTES_RECEIVED.getOpaque(this),
                 outstanding,
-                counts.getOpaque(NO_ROOM),
-                counts.getOpaque(WAITS));
+                (long) NO_ROOM.getOpaque(this),
+                (long) WAITS.getOpaque(this));
     }
 }

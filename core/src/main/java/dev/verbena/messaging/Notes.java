@@ -4,7 +4,8 @@ import java.lang.foreign.MemorySegment;
 
 /**
  * What a side has to say of remote keys (NDK: tokens), oldest first: each goes to the peer in the
- * next frame that has room for it. Guarded by the lock of the channel.
+ * next frame that has room for it. And whether the peer waits for a frame, whatever it says.
+ * Guarded by the lock of the channel.
  */
 final class Notes {
     /** The sender's token may be used by the peer from now on. */
@@ -23,6 +24,7 @@ final class Notes {
     private int head;
     private int size;
     private int urgent; // of those: not EXPOSED
+    private boolean answerDue; // to a keep-alive
 
     /**
      * Makes an empty queue.
@@ -92,9 +94,14 @@ final class Notes {
         return size <= Frame.MOST_NOTES;
     }
 
-    /** Whether the peer waits for one of them, or there are too many for a message. */
+    /** The peer waits for an answer to its keep-alive. */
+    void dueAnswer() {
+        answerDue = true;
+    }
+
+    /** Whether the peer waits for one of them or an answer, or there are too many for a message. */
     boolean urgent() {
-        return urgent > 0 || !fit();
+        return answerDue || urgent > 0 || !fit();
     }
 
     /** Whether the next frame says that requests have ended. */
@@ -115,9 +122,14 @@ final class Notes {
         }
     }
 
-    /** The frame was sent. */
-    void sent() {
-        for (int left = inNextFrame(); left > 0; left--) {
+    /**
+     * A frame was sent.
+     *
+     * @param written whether the notes of the next frame were in it
+     */
+    void sent(boolean written) {
+        answerDue = false; // any frame is one
+        for (int left = written ? inNextFrame() : 0; left > 0; left--) {
             long kind = queue[head] >> 32;
             urgent -= kind != EXPOSED ? 1 : 0;
             answers -= kind == GIVEN_BACK ? 1 : 0;

@@ -40,10 +40,13 @@ final class Outbox {
     private final Exposures exposures;
     private final RequestRing<SendCallback> requests;
     private final FrameSender frames;
+    private final Notes notes; // in its frames
     private final int most; // requests of the user
     private final int mostBuffers; // of a message
     private final int partBytes;
     final LargeSends large;
+    private boolean
+            sendsLarge; // has announced a large message: otherwise there is none to look for
     final WaitingRequests waiting; // for room
     private final KeepAlive keepAlive;
 
@@ -67,6 +70,7 @@ final class Outbox {
         this.credits = channel.credits;
         this.exposures = channel.exposures;
         this.frames = frames;
+        this.notes = frames.notes();
         this.mostBuffers = mostBuffers;
         this.eagerLimit = eagerLimit; // until the peer is known
         this.waiting = new WaitingRequests(channel.poller);
@@ -109,20 +113,20 @@ final class Outbox {
     // ---- requests
 
     private boolean hasRoom(RequestKind kind, long length, boolean copied) {
-        if (!established || outstanding + large.waiting() >= most) {
+        if (!established || outstanding + (sendsLarge ? large.waiting() : 0) >= most) {
             return false;
         }
         if (!kind.message) {
             return true;
         }
-        if (!frames.notes().fit()) {
+        if (!notes.fit()) {
             reportIfDue(); // the peer must know of a key before it gets it in a message
         }
-        if (!credits.maySendMessage() || !frames.notes().fit()) {
+        if (!credits.maySendMessage() || !notes.fit()) {
             return false;
         }
         if (length <= eagerLimit) {
-            return !large.isWaiting(); // or it would arrive before
+            return !sendsLarge || !large.isWaiting(); // or it would arrive before
         }
         return !copied || large.copied() + length <= channel.options.largeMemory();
     }
@@ -390,6 +394,7 @@ final class Outbox {
             }
         }
         if (result.isAccepted()) {
+            sendsLarge = true;
             large.announced(length, copy, callback, attachment);
             outstanding++;
             posted(slot, RequestKind.ANNOUNCEMENT, null, null);
@@ -399,7 +404,7 @@ final class Outbox {
 
     /** Writes what the peer has offered memory for, as far as there is room. */
     private void writeOffered() {
-        LargeSends.Large one = large.toWrite();
+        LargeSends.Large one = sendsLarge ? large.toWrite() : null;
         while (one != null && channel.sendsFrames()) {
             int bytes = Math.min(partBytes, one.length - one.written);
             boolean last = bytes == one.length - one.written;
@@ -462,12 +467,12 @@ final class Outbox {
 
     /** Has the next frame carry a note; false when there are too many already. */
     boolean note(byte kind, int token) {
-        return frames.notes().add(kind, token);
+        return notes.add(kind, token);
     }
 
     /** Takes back that a key was exposed; false if the peer was notified already. */
     boolean withdrawExposed(int token) {
-        return frames.notes().withdrawExposed(token);
+        return notes.withdrawExposed(token);
     }
 
     /**
@@ -480,7 +485,7 @@ final class Outbox {
             case Notes.EXPOSED -> usable.exposed(token);
             case Notes.ASKED_BACK -> {
                 usable.askedBack(token);
-                yield frames.notes().add(Notes.GIVEN_BACK, token);
+                yield notes.add(Notes.GIVEN_BACK, token);
             }
             case Notes.GIVEN_BACK -> exposures.givenBack(token);
             default -> false;
@@ -536,8 +541,7 @@ final class Outbox {
      * Sends what the peer waits for, while there is room: reports of credit, notes, or an answer.
      */
     void reportIfDue() {
-        while ((frames.answerDue() || credits.reportDue() || frames.notes().urgent())
-                && control(Frame.CREDIT)) {
+        while ((credits.reportDue() || notes.urgent()) && control(Frame.CREDIT)) {
             continue;
         }
     }
@@ -548,7 +552,7 @@ final class Outbox {
     void heard(boolean keepAlive) {
         this.keepAlive.heard();
         if (keepAlive) {
-            frames.dueAnswer();
+            notes.dueAnswer();
         }
     }
 

@@ -14,7 +14,6 @@ import dev.verbena.internal.util.Text;
 import org.jspecify.annotations.Nullable;
 
 import java.time.Duration;
-import java.util.ArrayDeque;
 import java.util.Deque;
 import java.util.concurrent.CompletableFuture;
 
@@ -46,7 +45,7 @@ public final class OwnMemory {
 
     private final MessageChannel channel;
     private final Exposures exposures;
-    private final Deque<Waiting> waiting = new ArrayDeque<>(1); // guarded by the channel's lock
+    private Deque<Waiting> waiting = LazyDeque.empty(); // guarded by the channel's lock
 
     OwnMemory(MessageChannel channel, Exposures exposures) {
         this.channel = channel;
@@ -293,6 +292,7 @@ public final class OwnMemory {
                                         withdraw(future);
                                     }
                                 });
+                waiting = LazyDeque.own(waiting);
                 waiting.add(new Waiting(region, offset, length, rights, within, future));
             }
         }

@@ -7,7 +7,6 @@ import org.jspecify.annotations.Nullable;
 
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
-import java.util.ArrayDeque;
 import java.util.Deque;
 import java.util.concurrent.CompletableFuture;
 
@@ -57,7 +56,7 @@ final class WaitingRequests {
     }
 
     private final Poller poller;
-    private final Deque<Request> requests = new ArrayDeque<>(1);
+    private Deque<Request> requests = LazyDeque.empty();
     private int futures; // of those: not of threads
     private long refusedBytes = -1; // of a message that was refused, not kept; -1 for none
     private boolean refusedCopied; // whether it would have been copied
@@ -80,6 +79,7 @@ final class WaitingRequests {
             }
             futures++;
         }
+        requests = LazyDeque.own(requests);
         requests.add(kept);
         return true;
     }

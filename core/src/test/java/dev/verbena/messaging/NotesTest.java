@@ -44,7 +44,7 @@ class NotesTest {
     }
 
     private void sent() {
-        notes.sent();
+        notes.sent(true);
         expected.subList(0, Math.min(Frame.MOST_NOTES, expected.size())).clear();
     }
 

@@ -509,10 +509,9 @@ final class TwoChannels implements AutoCloseable {
 
         /** What was sent waits in the device, was not polled, was not released, or was returned. */
         private void checkCredits(Side from, Side to, String of, boolean control) {
-            Object there = get(from.channel.credits, of);
-            int sent = (int) get(there, "sent");
-            int granted = (int) get(there, "granted");
-            int returned = (int) get(get(to.channel.credits, of), "returned");
+            int sent = (int) get(from.channel.credits, of + "Sent");
+            int granted = (int) get(from.channel.credits, of + "Granted");
+            int returned = (int) get(to.channel.credits, of + "Returned");
             long waiting =
                     device.runnable(from.number).stream()
                             .filter(one -> isCounted(one.opcode(), one.message(), control))
@@ -643,8 +642,6 @@ final class TwoChannels implements AutoCloseable {
                             "reason")) {
                 fields(state, get(channel, of));
             }
-            fields(state, get(channel.credits, "messages"));
-            fields(state, get(channel.credits, "controls"));
             fields(state, channel.outbox.large);
             fields(state, channel.outbox.waiting);
             fields(state, get(channel.outbox, "keepAlive"));

@@ -15,6 +15,7 @@ public class Endpoint {
     private final WindowTable windows;
     private final RequestCounts sendCounts = new RequestCounts();
     private final RequestCounts receiveCounts = new RequestCounts();
+    private volatile @Nullable Object attachment; // the caller's: here, a completion has it at once
     private volatile boolean failed; // two completion queues may both set it, which does no harm
 
     // Guarded by this. Frees windows and regions that were closed while requests named them; null
@@ -68,6 +69,16 @@ public class Endpoint {
             remains = null;
         }
         taken.forEach(free -> free.accept(end));
+    }
+
+    /** Attaches the caller's object for it. */
+    public final void attach(@Nullable Object object) {
+        attachment = object;
+    }
+
+    /** What was attached last. */
+    public final @Nullable Object attachment() {
+        return attachment;
     }
 
     /** What is counted of its send queue. */

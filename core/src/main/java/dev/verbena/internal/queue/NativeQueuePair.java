@@ -174,7 +174,7 @@ public abstract class NativeQueuePair extends Endpoint {
                         poller.sharedChain());
         SendQueue queue =
                 new SendQueue(
-                        SendRules.of(domain, limits, info, maxMessageBytes),
+                        domain.shared(SendRules.of(domain, limits, info, maxMessageBytes)),
                         ledger,
                         chains,
                         device.context(),

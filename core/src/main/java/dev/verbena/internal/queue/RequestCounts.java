@@ -6,34 +6,48 @@ import dev.verbena.internal.verbs.WorkCompletions;
 
 import org.jspecify.annotations.Nullable;
 
+import java.lang.invoke.MethodHandles;
+import java.lang.invoke.VarHandle;
 import java.util.concurrent.atomic.AtomicLongArray;
 
 /**
  * The counts of one queue of a queue pair, in addition to those of its {@link RequestLedger}: rare
- * events, so that an ordinary request costs nothing here. Any thread may read them.
+ * events, so that an ordinary request costs nothing here; and each receive of a shared receive
+ * queue, whose two counts are therefore in this object itself. Any thread may read them.
  */
 public final class RequestCounts {
-    // How many were added to the ledger, as of not long ago: its own number wraps around. Without a
-    // ledger, how many receives of a shared receive queue completed here.
-    private static final int ADDED = 0;
-    private static final int INTERNAL = 1; // how many of these
-    private static final int SUPPRESSED = 2; // and how many of these
-    private static final int REFUSED = 3;
-    private static final int FULL = 4;
-    private static final int FAILED = 5;
-    private static final int CANCELLED = 6;
-    private static final int INTERNAL_SIGNALS = 7;
-    private static final int BYTES = 8;
-    private static final int BY_PROVIDER = 9;
+    private static final int INTERNAL = 0; // how many of those that were added
+    private static final int SUPPRESSED = 1; // and how many of these
+    private static final int REFUSED = 2;
+    private static final int FULL = 3;
+    private static final int FAILED = 4;
+    private static final int CANCELLED = 5;
+    private static final int INTERNAL_SIGNALS = 6;
+    private static final int BY_PROVIDER = 7;
+
+    private static final VarHandle ADDED = counter("added");
+    private static final VarHandle BYTES = counter("bytes");
 
     private final AtomicLongArray counts = new AtomicLongArray(BY_PROVIDER + 1);
+
+    // How many were added to the ledger, as of not long ago: its own number wraps around. Without a
+    // ledger, how many receives of a shared receive queue completed here.
+    private long added; // by ADDED
+    private long bytes; // by BYTES
+
+    private static VarHandle counter(String name) {
+        try {
+            return MethodHandles.lookup().findVarHandle(RequestCounts.class, name, long.class);
+        } catch (ReflectiveOperationException e) {
+            throw new ExceptionInInitializerError(e);
+        }
+    }
 
     // The writers. Those without a locked instruction hold a queue's lock.
 
     /** Notes how many requests were added, long before that number has wrapped around. */
     void added(int wrapping) {
-        long before = counts.getPlain(ADDED);
-        counts.setOpaque(ADDED, before + (wrapping - (int) before));
+        ADDED.setOpaque(this, added + (wrapping - (int) added));
     }
 
     /** Internal requests were added, or taken back. */
@@ -64,12 +78,12 @@ public final class RequestCounts {
     }
 
     void sharedReceive() {
-        add(ADDED, 1);
+        ADDED.setOpaque(this, added + 1);
     }
 
     /** Bytes of a receive that {@link RequestLedger#deliverPlain} does not deliver. */
     void received(long count) {
-        add(BYTES, count);
+        BYTES.setOpaque(this, bytes + count);
     }
 
     private void add(int which, long count) {
@@ -80,7 +94,7 @@ public final class RequestCounts {
 
     /** How many were added for the caller, if the ledger's number is this one. */
     long posted(int wrapping) {
-        long before = counts.getOpaque(ADDED);
+        long before = (long) ADDED.getOpaque(this);
         return before
                 + (wrapping - (int) before)
                 - counts.getOpaque(INTERNAL)
@@ -104,9 +118,9 @@ public final class RequestCounts {
         long full = counts.getOpaque(FULL);
         long byProvider = counts.getOpaque(BY_PROVIDER);
         long refused = counts.getOpaque(REFUSED);
-        long bytes = counts.getOpaque(BYTES) + (ledger == null ? 0 : ledger.bytes());
+        long bytes = (long) BYTES.getOpaque(this) + (ledger == null ? 0 : ledger.bytes());
         int outstanding = ledger == null ? 0 : ledger.outstandingPosted();
-        long posted = ledger == null ? counts.getOpaque(ADDED) : ledger.posted();
+        long posted = ledger == null ? (long) ADDED.getOpaque(this) : ledger.posted();
         return new RequestCounters(
                 posted, outstanding, failed, cancelled, refused, full, byProvider, signals, bytes);
     }

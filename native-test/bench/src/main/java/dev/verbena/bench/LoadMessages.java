@@ -23,13 +23,20 @@ import dev.verbena.messaging.SendCallback;
 
 import java.lang.foreign.MemorySegment;
 import java.time.Duration;
+import java.util.Collections;
+import java.util.List;
+import java.util.Random;
+import java.util.stream.Collectors;
+import java.util.stream.IntStream;
 
 /**
  * What a message of 64 bytes costs by how many connections there are, on a stand-in for libibverbs
  * whose provider only copies: one message on each connection in turn, both ends in one thread, by
- * its processor time. Through message channels of one poller, which is two channels for each
- * connection; or by hand, through queue pairs with the same limits that share their receives, as
- * {@code c/load_messages.c} does it. One line for each round.
+ * its processor time. The order is random, the same in each turn: in the order in which they were
+ * made, the processor would fetch the next connection's memory ahead, as no client's order lets it.
+ * Through message channels of one poller, which is two channels for each connection; or by hand,
+ * through queue pairs with the same limits that share their receives, as {@code c/load_messages.c}
+ * does it. One line for each round.
  */
 public final class LoadMessages {
     private static final int BYTES = 64;
@@ -76,26 +83,29 @@ public final class LoadMessages {
     }
 
     private static void measure(Connections connections, int pairs, long nanos, int rounds) {
+        List<Integer> shuffled = IntStream.range(0, pairs).boxed().collect(Collectors.toList());
+        Collections.shuffle(shuffled, new Random(1));
+        int[] order = shuffled.stream().mapToInt(i -> i).toArray();
         for (int round = -WARM_UPS; round < rounds; round++) {
-            double each = round(connections, pairs, round < 0 ? 4 * nanos : nanos);
+            double each = round(connections, order, round < 0 ? 4 * nanos : nanos);
             if (round >= 0) {
                 Results.print("load-messages", Integer.toString(pairs), each, "ns");
             }
         }
     }
 
-    private static double round(Connections connections, int pairs, long nanos) {
-        int turns = 1 + 1000 / pairs;
+    private static double round(Connections connections, int[] order, long nanos) {
+        int turns = 1 + 1000 / order.length;
         long messages = 0;
         long start = ThreadClock.nanos();
         long end;
         do {
             for (int turn = 0; turn < turns; turn++) {
-                for (int i = 0; i < pairs; i++) {
+                for (int i : order) {
                     connections.message(i);
                 }
             }
-            messages += (long) turns * pairs;
+            messages += (long) turns * order.length;
             end = ThreadClock.nanos();
         } while (end - start < nanos);
         return (double) (end - start) / messages;
