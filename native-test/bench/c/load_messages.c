@@ -1,9 +1,10 @@
 /*
  * The cost of a message of 64 bytes in C by how many connections there are, on the stand-in for
  * libibverbs (stand_in.c): dev.verbena.bench.LoadMessages does the same from Java. One message on
- * each connection in turn, in a random order, from one queue pair to another: a send, its completion, that of the
- * receive, and the receive posted again. All queue pairs share their receives and report to one
- * completion queue. One line for each round, in ns of the thread's time on a processor.
+ * each connection in turn, in a random order, from one queue pair to another: a send, its
+ * completion, that of the receive, and the receive posted again. All queue pairs share their
+ * receives and report to one completion queue. One line for each round, in ns of the thread's time
+ * on a processor.
  */
 #include "device.h"
 

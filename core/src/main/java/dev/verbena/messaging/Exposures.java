@@ -147,6 +147,9 @@ final class Exposures {
         }
         MemoryWindow window = free.poll();
         if (window == null) {
+            // First: the end of an exposure must find this memory.
+            holding = LazyDeque.own(holding);
+            unanswered.ensureCapacity(windows.size() + 1);
             window = domain.createMemoryWindow();
             windows.add(window);
         }
@@ -296,7 +299,6 @@ final class Exposures {
         }
         exposure.window = null;
         if (!window.releaseRegion()) {
-            holding = LazyDeque.own(holding);
             holding.add(window);
         }
         channel.lock.signalAll(changed);

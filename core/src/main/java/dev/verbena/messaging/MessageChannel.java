@@ -469,7 +469,7 @@ public final class MessageChannel extends PolledConnection<SendCallback> {
             inbox.freeComing();
         }
         receives.need(-options.receiveDepth());
-        receives.release();
+        receives.release(this);
         return true;
     }
 
@@ -560,11 +560,12 @@ public final class MessageChannel extends PolledConnection<SendCallback> {
             return;
         }
         try (var _ = lock.hold()) {
+            boolean first = !reason.isClosing();
             reason.closing();
-            if (isOpen() && outbox.large.isWaiting()) {
-                if (closeTicks == 0) {
-                    closeWithin(Math.ceilDiv(PollerClock.ticks(options.values.timeout), 2));
-                }
+            if (first && isOpen() && outbox.large.isWaiting()) {
+                closeWithin(Math.ceilDiv(PollerClock.ticks(options.values.timeout), 2));
+            }
+            if (closeTicks > 0) {
                 return;
             }
         }

@@ -45,8 +45,7 @@ final class Outbox {
     private final int mostBuffers; // of a message
     private final int partBytes;
     final LargeSends large;
-    private boolean
-            sendsLarge; // has announced a large message: otherwise there is none to look for
+    private boolean sendsLarge; // has announced a large message: otherwise none is looked for
     final WaitingRequests waiting; // for room
     private final KeepAlive keepAlive;
 

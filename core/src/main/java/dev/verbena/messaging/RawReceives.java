@@ -310,7 +310,8 @@ public final class RawReceives implements AutoCloseable {
             PostResult result = post(slot);
             if (!result.isAccepted()) {
                 String why = "a shared receive was refused: " + result.reason();
-                // Without the lock of a connection, which the caller may hold: others have theirs.
+                // Later: the caller may hold the lock of one connection, and the others may have
+                // theirs.
                 poller.execute(() -> failAll(result.status(), why));
             }
         }
@@ -329,9 +330,9 @@ public final class RawReceives implements AutoCloseable {
     }
 
     /** By a connection that ends: closes it, unless others take their receives from it, too. */
-    void release() {
+    void release(PolledConnection<?> of) {
         if (shared == null) {
-            Closing.quietly(poller, this);
+            Closing.quietly(of, this);
         }
     }
 

@@ -73,14 +73,13 @@ final class WaitingRequests {
     /** Adds a request; false when too many futures wait already. */
     boolean add(Request request) {
         Request kept = request.readableBy(poller); // first: it may throw
-        if (!request.whenPosted()) {
-            if (futures == MOST_FUTURES) {
-                return false;
-            }
-            futures++;
+        int one = request.whenPosted() ? 0 : 1;
+        if (futures + one > MOST_FUTURES) {
+            return false;
         }
         requests = LazyDeque.own(requests);
         requests.add(kept);
+        futures += one;
         return true;
     }
 
