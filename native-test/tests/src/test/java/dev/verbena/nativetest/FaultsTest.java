@@ -91,8 +91,8 @@ class FaultsTest {
     private static void freeze(ChildProgram server, InetSocketAddress address) throws Exception {
         try (Bystander other = new Bystander("peer frozen, and thawed");
                 Load patient = served(new Load(other.poller, address, LONG));
-                Load load = new Load(other.poller, address, SHORT);
-                MessageChannel idle = idle(other, address, SHORT)) {
+                Load load = new Load(other.poller, address, NettyDeviceFaultsTest.SOON);
+                MessageChannel idle = idle(other, address, NettyDeviceFaultsTest.SOON)) {
             load.goesOn(SOME);
             server.suspend();
             long start = System.nanoTime();
@@ -110,7 +110,7 @@ class FaultsTest {
         }
     }
 
-    /** A JVM that has just started may take longer for its first messages than SHORT allows. */
+    /** A JVM that has just started takes long for its first messages, and is not frozen. */
     private static Load served(Load load) {
         load.goesOn(SOME);
         return load;
