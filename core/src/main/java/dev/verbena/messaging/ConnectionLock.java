@@ -26,6 +26,11 @@ final class ConnectionLock extends ReentrantLock {
         this.poller = poller;
     }
 
+    /** The lock of a new connection. */
+    static ConnectionLock of(Poller poller) {
+        return poller.isConfined() ? poller.lock : new ConnectionLock(poller);
+    }
+
     /**
      * Begins a block.
      *

@@ -109,7 +109,7 @@ final class Exposures {
         Exposure exposure = callback == null ? new Exposure(channel, false) : reusable();
         exposure.begin(window, callback, attachment, PollerClock.ticks(within));
         boolean isNew = exposed.get(exposure.token) == null;
-        if (!isNew || !channel.outbox.note(Notes.EXPOSED, exposure.token)) {
+        if (!isNew || !channel.outbox.notes.add(Notes.EXPOSED, exposure.token)) {
             throw new AssertionError("There is room for one token of each window");
         }
         exposed.put(exposure.token, exposure);
@@ -184,11 +184,11 @@ final class Exposures {
         }
         exposure.why = why;
         exposure.timeOut(timeoutTicks);
-        if (channel.outbox.withdrawExposed(exposure.token)) {
+        if (channel.outbox.notes.withdrawExposed(exposure.token)) {
             invalidate(exposure); // the peer has not got the key
         } else {
             exposure.state = Exposure.State.ASKED_BACK;
-            if (!channel.outbox.note(Notes.ASKED_BACK, exposure.token)) {
+            if (!channel.outbox.notes.add(Notes.ASKED_BACK, exposure.token)) {
                 throw new AssertionError("There is room for two notes of each window");
             }
             channel.outbox.reportIfDue();

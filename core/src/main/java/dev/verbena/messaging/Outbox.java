@@ -40,7 +40,7 @@ final class Outbox {
     private final Exposures exposures;
     private final RequestRing<SendCallback> requests;
     private final FrameSender frames;
-    private final Notes notes; // in its frames
+    final Notes notes; // in its frames
     private final int most; // requests of the user
     private final int mostBuffers; // of a message
     private final int partBytes;
@@ -463,16 +463,6 @@ final class Outbox {
     }
 
     // ---- keys
-
-    /** Has the next frame carry a note; false when there are too many already. */
-    boolean note(byte kind, int token) {
-        return notes.add(kind, token);
-    }
-
-    /** Takes back that a key was exposed; false if the peer was notified already. */
-    boolean withdrawExposed(int token) {
-        return notes.withdrawExposed(token);
-    }
 
     /**
      * A note of the peer's.

@@ -85,7 +85,7 @@ abstract sealed class PolledConnection<C> implements AutoCloseable
             int completions,
             RequestRing<C> requests) {
         this.poller = poller;
-        this.lock = poller.newLock();
+        this.lock = ConnectionLock.of(poller);
         this.reason =
                 new EndReason() {
                     @Override

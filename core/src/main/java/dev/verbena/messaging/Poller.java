@@ -56,7 +56,7 @@ public final class Poller implements Pollers {
     private final CompletionChannel events;
     private final IdleStrategy idle;
     private final boolean confined;
-    private final ConnectionLock lock = new ConnectionLock(this); // if it is confined
+    final ConnectionLock lock = new ConnectionLock(this); // of its connections, if it is confined
     final Thread thread; // that polls
     private final Tasks tasks = new Tasks(Poller::report);
     private final Tasks.Task wakeUp = new Tasks.Task(() -> {}, false);
@@ -248,11 +248,6 @@ public final class Poller implements Pollers {
     /** Whether what belongs to it may be used by one thread only: until it is closed. */
     boolean isConfined() {
         return confined && !finished;
-    }
-
-    /** The lock of a new connection. */
-    ConnectionLock newLock() {
-        return confined ? lock : new ConnectionLock(this);
     }
 
     /** Whether what belongs to it may not be used by this thread. */
