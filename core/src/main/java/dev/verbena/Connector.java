@@ -363,11 +363,14 @@ public final class Connector extends NativeObject {
      * {@link #disconnect}, {@link QueuePair#flush} or a close; other requests fail because the peer
      * does not answer.
      *
+     * <p>A request that the peer refuses, as one with a wrong token, fails the queue pairs of both
+     * sides. Either may find out first and disconnect; the other then hears CONNECTION_INVALID.
+     *
      * @param callback called with SUCCESS if this side disconnected or closed; CONNECTION_INVALID
      *     if the peer did or its process ended; CONNECTION_ABORTED if a request failed and its
-     *     completion was polled (for example with IO_TIMEOUT, if the peer's host is unreachable);
-     *     DEVICE_REMOVED; or INTERNAL_ERROR if the adapter's event thread ended. It may block, and
-     *     close any object
+     *     completion was polled (for example with IO_TIMEOUT, if the peer's host is unreachable),
+     *     or if the device reports that the queue pair has failed; DEVICE_REMOVED; or
+     *     INTERNAL_ERROR if the adapter's event thread ended. It may block, and close any object
      */
     public void onDisconnect(Consumer<Status> callback) {
         Arguments.notNull(callback, "callback");
