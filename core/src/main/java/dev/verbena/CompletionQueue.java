@@ -8,8 +8,7 @@ import dev.verbena.internal.queue.CompletionPoller;
 import dev.verbena.internal.queue.CompletionRecords;
 import dev.verbena.internal.queue.EventChannel;
 import dev.verbena.internal.queue.NativeQueuePair;
-import dev.verbena.internal.queue.SendQueue;
-import dev.verbena.internal.queue.StackReserve;
+import dev.verbena.internal.queue.QueueLock;
 import dev.verbena.internal.runtime.AdapterEvents;
 import dev.verbena.internal.runtime.Teardown;
 import dev.verbena.internal.util.Text;
@@ -96,13 +95,13 @@ public final class CompletionQueue extends NativeObject {
             undo.push(entry::free);
             long made =
                     control.createCq(
-                            SendQueue.DEPTH_FACTOR * depth,
+                            CompletionPoller.DEPTH_FACTOR * depth,
                             channel.address(),
                             vector,
                             entry.context());
             if (made < 0) { // the sentence only now: formatting takes 13 ms in a new JVM
                 throw VerbenaException.of(
-                        "ibv_create_cq(depth %d)".formatted(SendQueue.DEPTH_FACTOR * depth),
+                        "ibv_create_cq(depth %d)".formatted(CompletionPoller.DEPTH_FACTOR * depth),
                         made,
                         "");
             }
@@ -172,7 +171,9 @@ public final class CompletionQueue extends NativeObject {
     }
 
     private void checkDepth(int depth) {
-        int max = adapter.device().reported().maxCompletionQueueDepth() / SendQueue.DEPTH_FACTOR;
+        int max =
+                adapter.device().reported().maxCompletionQueueDepth()
+                        / CompletionPoller.DEPTH_FACTOR;
         if (depth < 1 || depth > max) {
             throw new VerbenaException(
                     Status.INVALID_PARAMETER,
@@ -276,7 +277,7 @@ public final class CompletionQueue extends NativeObject {
      * @throws IllegalStateException when this queue is closed
      */
     public boolean arm(NotifyType type) {
-        StackReserve.check();
+        QueueLock.checkStack();
         acquire();
         try {
             checkThread();
@@ -300,7 +301,7 @@ public final class CompletionQueue extends NativeObject {
      *     CompletionChannel}, which then is awaited, or is closed meanwhile
      */
     public Status await(Duration timeout) {
-        StackReserve.check();
+        QueueLock.checkStack();
         acquire();
         try {
             checkThread();
@@ -372,8 +373,8 @@ public final class CompletionQueue extends NativeObject {
                 () -> {
                     checkDepth(depth);
                     Errno.check(
-                            control.resizeCq(address, SendQueue.DEPTH_FACTOR * depth),
-                            "ibv_resize_cq(%d)".formatted(SendQueue.DEPTH_FACTOR * depth),
+                            control.resizeCq(address, CompletionPoller.DEPTH_FACTOR * depth),
+                            "ibv_resize_cq(%d)".formatted(CompletionPoller.DEPTH_FACTOR * depth),
                             "");
                     this.depth = depth;
                 });

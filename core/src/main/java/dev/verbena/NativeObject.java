@@ -2,7 +2,7 @@ package dev.verbena;
 
 import com.google.errorprone.annotations.CheckReturnValue;
 
-import dev.verbena.internal.queue.StackReserve;
+import dev.verbena.internal.queue.QueueLock;
 import dev.verbena.internal.runtime.Teardown;
 import dev.verbena.internal.runtime.Threads;
 import dev.verbena.internal.util.Text;
@@ -349,7 +349,7 @@ abstract class NativeObject implements AutoCloseable {
      */
     @Override
     public final void close() {
-        StackReserve.check();
+        QueueLock.checkStack();
         checkMayClose();
         if (markClosed()) {
             Teardown end = teardown();

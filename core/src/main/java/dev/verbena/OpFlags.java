@@ -2,7 +2,7 @@ package dev.verbena;
 
 import com.google.errorprone.annotations.CheckReturnValue;
 
-import dev.verbena.internal.queue.RequestFlags;
+import dev.verbena.internal.queue.Operation.Flags;
 
 import java.util.ArrayList;
 import java.util.List;
@@ -30,10 +30,10 @@ import java.util.List;
  */
 @CheckReturnValue
 public final class OpFlags {
-    private static final OpFlags[] COMBINATIONS = new OpFlags[RequestFlags.ALL + 1];
+    private static final OpFlags[] COMBINATIONS = new OpFlags[Flags.ALL + 1];
 
     static {
-        for (int bits = 0; bits <= RequestFlags.ALL; bits++) {
+        for (int bits = 0; bits <= Flags.ALL; bits++) {
             COMBINATIONS[bits] = new OpFlags(bits);
         }
     }
@@ -45,49 +45,48 @@ public final class OpFlags {
      * No completion if the request succeeds (verbs: unsignaled). If it fails, the device reports
      * its completion nevertheless, at the next poll of the completion queue.
      */
-    public static final OpFlags SILENT_SUCCESS = of(RequestFlags.SILENT_SUCCESS);
+    public static final OpFlags SILENT_SUCCESS = of(Flags.SILENT_SUCCESS);
 
     /**
      * The request does not start before all earlier reads and atomics of this queue pair have
      * completed.
      */
-    public static final OpFlags READ_FENCE = of(RequestFlags.READ_FENCE);
+    public static final OpFlags READ_FENCE = of(Flags.READ_FENCE);
 
     /**
      * Raises the event of the peer's completion queue if that is armed for solicited completions.
      */
-    public static final OpFlags SEND_AND_SOLICIT_EVENT = of(RequestFlags.SEND_AND_SOLICIT_EVENT);
+    public static final OpFlags SEND_AND_SOLICIT_EVENT = of(Flags.SEND_AND_SOLICIT_EVENT);
 
     /** The peer may read through the window. */
-    public static final OpFlags ALLOW_REMOTE_READ = of(RequestFlags.ALLOW_REMOTE_READ);
+    public static final OpFlags ALLOW_REMOTE_READ = of(Flags.ALLOW_REMOTE_READ);
 
     /** Fast registration only; part of {@link #ALLOW_REMOTE_WRITE}. */
-    public static final OpFlags ALLOW_LOCAL_WRITE = of(RequestFlags.ALLOW_LOCAL_WRITE);
+    public static final OpFlags ALLOW_LOCAL_WRITE = of(Flags.ALLOW_LOCAL_WRITE);
 
     /** The peer may write through the window; contains {@link #ALLOW_LOCAL_WRITE}, as with NDK. */
-    public static final OpFlags ALLOW_REMOTE_WRITE = of(RequestFlags.ALLOW_REMOTE_WRITE);
+    public static final OpFlags ALLOW_REMOTE_WRITE = of(Flags.ALLOW_REMOTE_WRITE);
 
     /**
      * The bytes are copied into the request by the post: they may be changed as soon as it returns,
      * need not be registered, and may come from any number of buffers.
      */
-    public static final OpFlags INLINE = of(RequestFlags.INLINE);
+    public static final OpFlags INLINE = of(Flags.INLINE);
 
     /** Fast registration only. */
-    public static final OpFlags RDMA_READ_SINK = of(RequestFlags.RDMA_READ_SINK);
+    public static final OpFlags RDMA_READ_SINK = of(Flags.RDMA_READ_SINK);
 
     /**
      * A hint that has no effect, because verbs has no such operation; see {@link
      * AdapterInfo#RDMA_READ_LOCAL_INVALIDATE}.
      */
-    public static final OpFlags RDMA_READ_LOCAL_INVALIDATE =
-            of(RequestFlags.RDMA_READ_LOCAL_INVALIDATE);
+    public static final OpFlags RDMA_READ_LOCAL_INVALIDATE = of(Flags.RDMA_READ_LOCAL_INVALIDATE);
 
     /**
      * More requests follow: this request may be held back until the next request without this flag,
      * and then be posted together with it in one chain. Has no other effect.
      */
-    public static final OpFlags DEFER = of(RequestFlags.DEFER);
+    public static final OpFlags DEFER = of(Flags.DEFER);
 
     final int bits;
 
@@ -107,9 +106,9 @@ public final class OpFlags {
      * @throws IllegalArgumentException for a bit that is no flag of NDK
      */
     public static OpFlags ofValue(int value) {
-        if ((value & ~RequestFlags.ALL) != 0) {
+        if ((value & ~Flags.ALL) != 0) {
             throw new IllegalArgumentException(
-                    "NDK has no flags 0x%x".formatted(value & ~RequestFlags.ALL));
+                    "NDK has no flags 0x%x".formatted(value & ~Flags.ALL));
         }
         return of(value);
     }
@@ -147,20 +146,20 @@ public final class OpFlags {
     @Override
     public String toString() {
         List<String> names = new ArrayList<>();
-        add(names, RequestFlags.SILENT_SUCCESS, "SILENT_SUCCESS");
-        add(names, RequestFlags.READ_FENCE, "READ_FENCE");
-        add(names, RequestFlags.SEND_AND_SOLICIT_EVENT, "SEND_AND_SOLICIT_EVENT");
-        add(names, RequestFlags.ALLOW_REMOTE_READ, "ALLOW_REMOTE_READ");
-        if ((bits & RequestFlags.ALLOW_REMOTE_WRITE) == RequestFlags.ALLOW_REMOTE_WRITE) {
+        add(names, Flags.SILENT_SUCCESS, "SILENT_SUCCESS");
+        add(names, Flags.READ_FENCE, "READ_FENCE");
+        add(names, Flags.SEND_AND_SOLICIT_EVENT, "SEND_AND_SOLICIT_EVENT");
+        add(names, Flags.ALLOW_REMOTE_READ, "ALLOW_REMOTE_READ");
+        if ((bits & Flags.ALLOW_REMOTE_WRITE) == Flags.ALLOW_REMOTE_WRITE) {
             names.add("ALLOW_REMOTE_WRITE");
         } else {
-            add(names, RequestFlags.ALLOW_LOCAL_WRITE, "ALLOW_LOCAL_WRITE");
-            add(names, RequestFlags.ALLOW_REMOTE_WRITE & ~RequestFlags.ALLOW_LOCAL_WRITE, "0x20");
+            add(names, Flags.ALLOW_LOCAL_WRITE, "ALLOW_LOCAL_WRITE");
+            add(names, Flags.ALLOW_REMOTE_WRITE & ~Flags.ALLOW_LOCAL_WRITE, "0x20");
         }
-        add(names, RequestFlags.INLINE, "INLINE");
-        add(names, RequestFlags.RDMA_READ_SINK, "RDMA_READ_SINK");
-        add(names, RequestFlags.RDMA_READ_LOCAL_INVALIDATE, "RDMA_READ_LOCAL_INVALIDATE");
-        add(names, RequestFlags.DEFER, "DEFER");
+        add(names, Flags.INLINE, "INLINE");
+        add(names, Flags.RDMA_READ_SINK, "RDMA_READ_SINK");
+        add(names, Flags.RDMA_READ_LOCAL_INVALIDATE, "RDMA_READ_LOCAL_INVALIDATE");
+        add(names, Flags.DEFER, "DEFER");
         return names.isEmpty() ? "NONE" : String.join("|", names);
     }
 

@@ -4,9 +4,9 @@ import com.google.errorprone.annotations.CheckReturnValue;
 
 import dev.verbena.internal.queue.NativeQueuePair;
 import dev.verbena.internal.queue.Operation;
+import dev.verbena.internal.queue.QueueLock;
 import dev.verbena.internal.queue.ReceiveQueue;
 import dev.verbena.internal.queue.SendQueue;
-import dev.verbena.internal.queue.StackReserve;
 import dev.verbena.internal.runtime.Teardown;
 import dev.verbena.internal.util.Arguments;
 import dev.verbena.internal.verbs.Errno;
@@ -421,7 +421,7 @@ public final class QueuePair extends NativeObject implements SendRequests {
             long offset,
             long length,
             OpFlags flags) {
-        StackReserve.check();
+        QueueLock.checkStack();
         try {
             return answer(
                     Operation.BIND.name(),
@@ -452,7 +452,7 @@ public final class QueuePair extends NativeObject implements SendRequests {
      * @throws IllegalStateException for a closed window
      */
     public PostResult invalidate(long context, MemoryWindow window, OpFlags flags) {
-        StackReserve.check();
+        QueueLock.checkStack();
         try {
             return answer(
                     Operation.INVALIDATE.name(), window.invalidate(handle, context, flags.bits));
@@ -475,7 +475,7 @@ public final class QueuePair extends NativeObject implements SendRequests {
      * @throws VerbenaException when the device refuses
      */
     public void flush() {
-        StackReserve.check();
+        QueueLock.checkStack();
         run(() -> Errno.check(handle.flush(), "ibv_modify_qp(ERR)", ""));
     }
 

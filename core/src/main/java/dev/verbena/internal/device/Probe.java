@@ -2,7 +2,8 @@ package dev.verbena.internal.device;
 
 import dev.verbena.AdapterInfo;
 import dev.verbena.Port;
-import dev.verbena.internal.queue.SendQueue;
+import dev.verbena.internal.queue.CompletionPoller;
+import dev.verbena.internal.queue.SendLimits;
 import dev.verbena.internal.verbs.DeviceControl;
 import dev.verbena.internal.verbs.Errno;
 import dev.verbena.internal.verbs.QueuePairShape;
@@ -57,13 +58,13 @@ final class Probe {
                         device.maxInitiatorBuffers(),
                         n -> works(new QueuePairShape(1, 1, n, n, 0)));
         int inline = mostInline(buffers);
-        int completions = device.maxCompletionQueueDepth() / SendQueue.DEPTH_FACTOR;
+        int completions = device.maxCompletionQueueDepth() / CompletionPoller.DEPTH_FACTOR;
         int reported = device.maxInitiatorDepth();
         // One completion queue must be able to serve both queues of a queue pair.
         int deepest =
                 Math.min(
                         Math.min(
-                                reported - SendQueue.interval(Math.min(reported, DEEPEST)),
+                                reported - SendLimits.interval(Math.min(reported, DEEPEST)),
                                 DEEPEST),
                         completions / 2);
         int depth = deepest(deepest, buffers, inline);
@@ -151,7 +152,7 @@ final class Probe {
                 n ->
                         works(
                                 new QueuePairShape(
-                                        n + SendQueue.interval(n), n, buffers, buffers, inline)));
+                                        n + SendLimits.interval(n), n, buffers, buffers, inline)));
     }
 
     private int mostInline(int buffers) {

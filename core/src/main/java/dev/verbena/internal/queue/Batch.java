@@ -1,6 +1,7 @@
 package dev.verbena.internal.queue;
 
 import dev.verbena.PostResult;
+import dev.verbena.internal.queue.Operation.Flags;
 import dev.verbena.internal.verbs.Provider;
 import dev.verbena.internal.verbs.SendChain;
 
@@ -29,8 +30,7 @@ public final class Batch {
     /** How many numbers {@link #records} has for each request. */
     static final int WORDS = 3;
 
-    private static final int FLAG_BITS =
-            Integer.SIZE - Integer.numberOfLeadingZeros(RequestFlags.ALL);
+    private static final int FLAG_BITS = Integer.SIZE - Integer.numberOfLeadingZeros(Flags.ALL);
 
     private final SendQueue queue;
     private final Arena memory = Arena.ofAuto(); // of the chain, for as long as this object
@@ -51,15 +51,15 @@ public final class Batch {
     private boolean reads; // a request reads from the peer
 
     public Batch(SendQueue queue, Provider provider, int capacity) {
-        SendRules rules = queue.rules;
+        SendLimits limits = queue.limits;
         this.queue = queue;
         this.chain =
                 new SendChain(
-                        provider, capacity, rules.maxBuffers(), rules.maxInlineBytes(), memory);
+                        provider, capacity, limits.maxBuffers(), limits.maxInlineBytes(), memory);
         this.capacity = capacity;
         this.operations = new Operation[capacity];
         this.records = new long[WORDS * capacity];
-        this.scopesEach = Math.max(1, rules.maxBuffers());
+        this.scopesEach = Math.max(1, limits.maxBuffers());
         this.scopes = new MemorySegment.Scope[capacity * scopesEach];
     }
 
@@ -103,7 +103,8 @@ public final class Batch {
             }
             int count = buffers.size();
             // The peer's part is checked by the post: it may not be connected yet.
-            PostResult refusal = queue.rules.check(operation, buffers, count, remoteAddress, flags);
+            PostResult refusal =
+                    operation.check(queue.limits, buffers, count, remoteAddress, flags);
             if (refusal != PostResult.ACCEPTED) {
                 return refusal;
             }
@@ -125,12 +126,12 @@ public final class Batch {
 
     /** Writes the buffers, or their bytes, into the request that the chain is at. */
     private PostResult fillBuffers(int index, Buffers buffers, int count, int flags) {
-        if ((flags & RequestFlags.INLINE) == 0) {
+        if ((flags & Flags.INLINE) == 0) {
             chain.copyOfBuffers(buffers.entries(), count);
             noteScopes(index, buffers, count);
             return PostResult.ACCEPTED;
         }
-        long copied = buffers.copyInline(chain, count, queue.rules.maxInlineBytes());
+        long copied = buffers.copyInline(chain, count, queue.limits.maxInlineBytes());
         if (copied < 0) {
             return Buffers.refusal(copied);
         }
@@ -140,7 +141,7 @@ public final class Batch {
 
     private void finish(Operation operation, long context, int flags, long length) {
         int state = RequestState.of(operation.type()) | RequestState.SIGNALED;
-        if ((flags & RequestFlags.SILENT_SUCCESS) != 0) {
+        if ((flags & Flags.SILENT_SUCCESS) != 0) {
             silent++;
             state |= RequestState.SILENT;
         }
@@ -150,12 +151,12 @@ public final class Batch {
         records[record + 1] = state;
         records[record + 2] = length << FLAG_BITS | flags;
         bytes += length;
-        chain.finish(0, RequestFlags.toVerbs(flags, inline(flags, length), true));
+        chain.finish(0, Flags.toVerbs(flags, inline(flags, length), true));
         size++;
     }
 
     private static int inline(int flags, long length) {
-        return (flags & RequestFlags.INLINE) != 0 && length > 0 ? SendChain.INLINE : 0;
+        return (flags & Flags.INLINE) != 0 && length > 0 ? SendChain.INLINE : 0;
     }
 
     private void noteScopes(int index, Buffers buffers, int count) {
@@ -202,10 +203,10 @@ public final class Batch {
      */
     public PostResult buffers(int index, Buffers buffers) {
         Operation operation = operation(index);
-        int kept = (int) asked(index) & RequestFlags.ALL;
+        int kept = (int) asked(index) & Flags.ALL;
         try {
             int count = buffers.size();
-            PostResult refusal = queue.rules.check(operation, buffers, count, 0, kept);
+            PostResult refusal = operation.check(queue.limits, buffers, count, 0, kept);
             if (refusal != PostResult.ACCEPTED) {
                 return refusal;
             }
@@ -254,7 +255,7 @@ public final class Batch {
      */
     public PostResult remote(int index, long remoteAddress, int remoteKey) {
         Operation operation = operation(index);
-        PostResult refusal = SendRules.checkRemote(operation, remoteAddress);
+        PostResult refusal = operation.checkRemote(remoteAddress);
         if (refusal != PostResult.ACCEPTED) {
             return refusal;
         }
@@ -275,7 +276,7 @@ public final class Batch {
      *     posts return it, and none of them has any effect
      */
     public PostResult post() {
-        StackReserve.check();
+        QueueLock.checkStack();
         if (!queue.acquire()) {
             return PostResult.NOT_CONNECTED;
         }
@@ -299,10 +300,20 @@ public final class Batch {
         }
     }
 
+    /** Checks what may have changed since the requests were recorded, and that there is room. */
     private PostResult check() {
-        PostResult refusal = queue.admitBatch(size, invalidates, reads);
+        if (!queue.connected()) {
+            return PostResult.NOT_CONNECTED;
+        }
+        PostResult refusal = queue.checkPeer(invalidates, reads);
         if (refusal != PostResult.ACCEPTED) {
             return refusal;
+        }
+        if (!queue.ledger.hasRoom(size)) {
+            queue.poller.drain();
+            if (!queue.ledger.hasRoom(size)) {
+                return PostResult.FULL;
+            }
         }
         boolean alive = severalScopes ? allAlive() : scopeOfAll == null || scopeOfAll.isAlive();
         return alive ? PostResult.ACCEPTED : PostResult.ARENA_CLOSED;
@@ -326,7 +337,7 @@ public final class Batch {
 
     /** Which silent requests ask for an internal signal depends on those posted before. */
     private int chooseSignals() {
-        int unsignaled = queue.unsignaled();
+        int unsignaled = queue.unsignaled;
         for (int i = 0; i < size; i++) {
             int at = WORDS * i + 1;
             long state = records[at];

@@ -21,6 +21,12 @@ import org.jspecify.annotations.Nullable;
  * delivered first.
  */
 public final class CompletionPoller {
+    /**
+     * A native completion queue is deeper by this factor, for the internal signals of silent
+     * requests: there are never more of them than requests.
+     */
+    public static final int DEPTH_FACTOR = 2;
+
     /** No slot: {@link #reserve} returns others. */
     static final long NO_SLOT = -1;
 
@@ -187,7 +193,7 @@ public final class CompletionPoller {
      * @return whether the queue is open; when it is broken, {@link #broken} says so
      */
     public boolean poll(CompletionRecords into) {
-        StackReserve.check();
+        QueueLock.checkStack();
         if (!lock.acquire()) {
             return false;
         }

@@ -11,7 +11,7 @@ import java.util.List;
 public final class Domain {
     private final long address;
     private final WindowTable windows = new WindowTable();
-    private volatile @Nullable SendRules rules; // that were asked for last
+    private volatile @Nullable SendLimits limits; // that were asked for last
 
     /**
      * Creates a domain without windows.
@@ -28,15 +28,15 @@ public final class Domain {
     }
 
     /**
-     * Rules equal to these: the same object for each queue pair that is made as the one before, so
+     * Limits equal to these: the same object for each queue pair that is made as the one before, so
      * that it stays in the processor's cache however many there are.
      */
-    SendRules shared(SendRules made) {
-        SendRules last = rules;
+    SendLimits shared(SendLimits made) {
+        SendLimits last = limits;
         if (last != null && last.equals(made)) {
             return last;
         }
-        rules = made;
+        limits = made;
         return made;
     }
 

@@ -105,7 +105,7 @@ public abstract class NativeQueuePair extends Endpoint {
             this.sendSlot = send;
             receive = receiveCompletions.poller().reserve(true);
             this.receiveSlot = receive;
-            int interval = SendQueue.interval(limits.initiatorDepth());
+            int interval = SendLimits.interval(limits.initiatorDepth());
             made = create(sharedReceives, interval);
             this.address = made;
             Errno.check(
@@ -174,7 +174,7 @@ public abstract class NativeQueuePair extends Endpoint {
                         poller.sharedChain());
         SendQueue queue =
                 new SendQueue(
-                        domain.shared(SendRules.of(domain, limits, info, maxMessageBytes)),
+                        domain.shared(SendLimits.of(domain, limits, info, maxMessageBytes)),
                         ledger,
                         chains,
                         device.context(),

@@ -1,25 +1,68 @@
 package dev.verbena.internal.queue;
 
-import static dev.verbena.internal.queue.RequestFlags.ALLOW_REMOTE_READ;
-import static dev.verbena.internal.queue.RequestFlags.ALLOW_REMOTE_WRITE;
-import static dev.verbena.internal.queue.RequestFlags.DEFER;
-import static dev.verbena.internal.queue.RequestFlags.INLINE;
-import static dev.verbena.internal.queue.RequestFlags.RDMA_READ_LOCAL_INVALIDATE;
-import static dev.verbena.internal.queue.RequestFlags.READ_FENCE;
-import static dev.verbena.internal.queue.RequestFlags.SEND_AND_SOLICIT_EVENT;
-import static dev.verbena.internal.queue.RequestFlags.SILENT_SUCCESS;
-
 import dev.verbena.OperationType;
+import dev.verbena.PostResult;
 import dev.verbena.internal.verbs.SendChain;
 
 /**
  * An operation of the send queue, described once: its opcode, the type of its completion, the flags
- * that it knows and what it needs. To add one, add a constant here, its fields in {@link #fill},
- * and a method in {@code QueuePair}.
+ * that it knows and what it needs; how its requests are checked and filled in. To add one, add a
+ * constant here, its fields in {@link #fill}, and a method in {@code SendRequests}.
  *
  * <p>A record, because the JIT treats the fields of a constant record as constants.
  */
 public record Operation(String name, int opcode, OperationType type, int flags, Needs needs) {
+    /** The bits of NDK_OP_FLAG_*, which the public flags stand for. */
+    public static final class Flags {
+        /** No completion when the request succeeds. */
+        public static final int SILENT_SUCCESS = 0x001;
+
+        /** Starts after all earlier reads and atomics of the queue pair have ended. */
+        public static final int READ_FENCE = 0x002;
+
+        /** Wakes a peer that is armed for solicited completions. */
+        public static final int SEND_AND_SOLICIT_EVENT = 0x004;
+
+        /** The peer may read through the window. */
+        public static final int ALLOW_REMOTE_READ = 0x008;
+
+        /** Fast registration only, and a part of {@link #ALLOW_REMOTE_WRITE}. */
+        public static final int ALLOW_LOCAL_WRITE = 0x010;
+
+        /** The peer may write through the window. */
+        public static final int ALLOW_REMOTE_WRITE = 0x030;
+
+        /** The bytes travel in the request. */
+        public static final int INLINE = 0x040;
+
+        /** Fast registration only. */
+        public static final int RDMA_READ_SINK = 0x080;
+
+        /** A hint on reads, without effect under verbs. */
+        public static final int RDMA_READ_LOCAL_INVALIDATE = 0x100;
+
+        public static final int DEFER = 0x200;
+
+        public static final int ALL = 0x3FF;
+
+        private Flags() {}
+
+        /**
+         * The {@code IBV_SEND_…} of a request.
+         *
+         * @param inline {@link SendChain#INLINE} when its bytes are in the request, otherwise 0
+         */
+        static int toVerbs(int flags, int inline, boolean signaled) {
+            int verbs = inline | (signaled ? SendChain.SIGNALED : 0);
+            if ((flags & (READ_FENCE | SEND_AND_SOLICIT_EVENT)) != 0) {
+                verbs |=
+                        ((flags & READ_FENCE) != 0 ? SendChain.FENCE : 0)
+                                | ((flags & SEND_AND_SOLICIT_EVENT) != 0 ? SendChain.SOLICITED : 0);
+            }
+            return verbs;
+        }
+    }
+
     /** What an operation needs of its device, its peer and its buffers. */
     enum Needs {
         /** Nothing more. */
@@ -44,6 +87,81 @@ public record Operation(String name, int opcode, OperationType type, int flags, 
         boolean reads() {
             return this == READ || this == ATOMIC;
         }
+    }
+
+    /**
+     * Checks a request with buffers, except for what it needs of the peer. The list's size is read
+     * once, by the caller: another thread may change the list meanwhile, although it must not, and
+     * what is copied into the request's own memory has to be what was checked here.
+     *
+     * @param asked the request's flags
+     */
+    PostResult check(SendLimits limits, Buffers buffers, int count, long remoteAddress, int asked) {
+        long bytes = buffers.bytes();
+        if (bytes > limits.maxMessageBytes()) {
+            return PostResult.TOO_MANY_BYTES;
+        }
+        if ((asked & Flags.INLINE) != 0) {
+            if (bytes > limits.maxInlineBytes()) {
+                return PostResult.TOO_MANY_INLINE_BYTES;
+            }
+        } else {
+            if (count > limits.maxBuffers()) {
+                return PostResult.TOO_MANY_BUFFERS;
+            }
+            PostResult result = buffers.check(limits.domain(), count);
+            if (!result.isAccepted()) {
+                return result;
+            }
+        }
+        // Compared first: the switch would read a table.
+        return needs == Operation.Needs.NOTHING
+                ? PostResult.ACCEPTED
+                : checkNeeds(limits, buffers, count, remoteAddress);
+    }
+
+    private PostResult checkNeeds(
+            SendLimits limits, Buffers buffers, int count, long remoteAddress) {
+        return switch (needs) {
+            case NOTHING, WINDOW -> PostResult.ACCEPTED;
+            case REMOTE_INVALIDATE ->
+                    limits.remoteInvalidate()
+                            ? PostResult.ACCEPTED
+                            : PostResult.NO_REMOTE_INVALIDATE;
+            case IMMEDIATE_DATA ->
+                    limits.immediateData() ? PostResult.ACCEPTED : PostResult.NO_IMMEDIATE_DATA;
+            case READ -> checkRead(limits, buffers, count);
+            case ATOMIC -> {
+                if (!limits.atomics()) {
+                    yield PostResult.NO_ATOMICS;
+                }
+                if (!isAligned(remoteAddress)) {
+                    yield PostResult.NOT_ALIGNED;
+                }
+                yield count == 1 && buffers.bytes() == Long.BYTES
+                        ? checkRead(limits, buffers, count)
+                        : PostResult.NOT_ONE_LONG;
+            }
+        };
+    }
+
+    /** Whether atomic operations can have the address; the peer would end the connection. */
+    private static boolean isAligned(long remoteAddress) {
+        return remoteAddress % Long.BYTES == 0;
+    }
+
+    /** Checks the peer's memory of a request that passed {@link #check} before with another. */
+    PostResult checkRemote(long remoteAddress) {
+        return needs != Operation.Needs.ATOMIC || isAligned(remoteAddress)
+                ? PostResult.ACCEPTED
+                : PostResult.NOT_ALIGNED;
+    }
+
+    private static PostResult checkRead(SendLimits limits, Buffers buffers, int count) {
+        if (count > limits.maxReadBuffers()) {
+            return PostResult.TOO_MANY_BUFFERS;
+        }
+        return buffers.writable() ? PostResult.ACCEPTED : PostResult.NOT_WRITABLE;
     }
 
     /** Writes the fields that it has beside its buffers into a request that was begun. */
@@ -87,8 +205,8 @@ public record Operation(String name, int opcode, OperationType type, int flags, 
         };
     }
 
-    private static final int ANY = SILENT_SUCCESS | READ_FENCE | DEFER;
-    private static final int MESSAGE = ANY | SEND_AND_SOLICIT_EVENT | INLINE;
+    private static final int ANY = Flags.SILENT_SUCCESS | Flags.READ_FENCE | Flags.DEFER;
+    private static final int MESSAGE = ANY | Flags.SEND_AND_SOLICIT_EVENT | Flags.INLINE;
 
     /** NdkSend. */
     public static final Operation SEND =
@@ -115,7 +233,11 @@ public record Operation(String name, int opcode, OperationType type, int flags, 
     /** NdkWrite. */
     public static final Operation WRITE =
             new Operation(
-                    "write", SendChain.WRITE, OperationType.WRITE, ANY | INLINE, Needs.NOTHING);
+                    "write",
+                    SendChain.WRITE,
+                    OperationType.WRITE,
+                    ANY | Flags.INLINE,
+                    Needs.NOTHING);
 
     /** A write with 32 bits of immediate data. */
     public static final Operation WRITE_WITH_IMMEDIATE =
@@ -132,7 +254,7 @@ public record Operation(String name, int opcode, OperationType type, int flags, 
                     "read",
                     SendChain.READ,
                     OperationType.READ,
-                    ANY | RDMA_READ_LOCAL_INVALIDATE,
+                    ANY | Flags.RDMA_READ_LOCAL_INVALIDATE,
                     Needs.READ);
 
     public static final Operation COMPARE_AND_SWAP =
@@ -157,7 +279,7 @@ public record Operation(String name, int opcode, OperationType type, int flags, 
                     "bind",
                     SendChain.BIND,
                     OperationType.BIND,
-                    ANY | ALLOW_REMOTE_READ | ALLOW_REMOTE_WRITE,
+                    ANY | Flags.ALLOW_REMOTE_READ | Flags.ALLOW_REMOTE_WRITE,
                     Needs.WINDOW);
 
     /** NdkInvalidate. */

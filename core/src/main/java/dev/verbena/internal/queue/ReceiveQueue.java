@@ -63,7 +63,7 @@ public final class ReceiveQueue extends QueueLock {
     }
 
     public PostResult post(long context, Buffers buffers) {
-        StackReserve.check();
+        checkStack();
         if (!acquire()) {
             return PostResult.NOT_CONNECTED;
         }
@@ -125,7 +125,7 @@ public final class ReceiveQueue extends QueueLock {
      *     polls next: it may have posted a receive beside this call
      */
     public void flush(Runnable modifyToError) {
-        StackReserve.check();
+        checkStack();
         if (isForeign()) {
             flushed = true;
             // Before the queue pair is destroyed, this is closed: then the task does nothing.
@@ -142,7 +142,7 @@ public final class ReceiveQueue extends QueueLock {
      * @param modifyToError moves the queue pair to the error state, so that the device flushes it
      */
     public void closeAndFinish(long nanoseconds, Runnable modifyToError) {
-        StackReserve.check();
+        checkStack();
         close();
         if (ledger.outstanding() > 0) {
             modifyToError.run();
@@ -156,7 +156,7 @@ public final class ReceiveQueue extends QueueLock {
      * @param rest the status of what the device does not end
      */
     public void finish(long nanoseconds, int rest) {
-        StackReserve.check();
+        checkStack();
         poller.finish(ledger, nanoseconds, rest);
     }
 }

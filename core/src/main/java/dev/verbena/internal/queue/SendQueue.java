@@ -1,6 +1,8 @@
 package dev.verbena.internal.queue;
 
 import dev.verbena.PostResult;
+import dev.verbena.internal.queue.Operation.Flags;
+import dev.verbena.internal.verbs.Errno;
 import dev.verbena.internal.verbs.SendChain;
 import dev.verbena.internal.verbs.SendChains;
 import dev.verbena.internal.verbs.VerbsContext;
@@ -19,7 +21,8 @@ import java.lang.ref.Reference;
  *
  * <ul>
  *   <li><b>Silent requests.</b> A device frees a slot only when a completion at or behind it is
- *       polled, so every {@link #interval}-th silent request in a row asks for an internal signal.
+ *       polled, so every n-th silent request in a row asks for an internal signal ({@link
+ *       SendLimits#interval}).
  *   <li><b>Deferral.</b> Deferred requests wait in the chain for the next request without DEFER.
  *       Whatever is refused, by a return value or an exception, posts them first.
  *   <li><b>Refused late.</b> When the provider refuses a request whose post has returned that it
@@ -30,12 +33,6 @@ import java.lang.ref.Reference;
  * own lock: an object less to be read by each post.
  */
 public final class SendQueue extends QueueLock {
-    /**
-     * A native completion queue is deeper by this factor, for the internal signals of silent
-     * requests: there are never more of them than requests.
-     */
-    public static final int DEPTH_FACTOR = 2;
-
     // Connection states as posts see them. A queue never returns to an earlier state.
     private static final int IDLE = 0;
     private static final int CONNECTED = 1;
@@ -50,10 +47,19 @@ public final class SendQueue extends QueueLock {
         }
     }
 
-    // These also of WindowRequests, Batch and ChainRefusal, under the lock.
-    final SendRules rules;
+    // Which requests of a chain have callers that wait for the answer, and may be refused without a
+    // completion.
+    private static final int NONE_ASKS = 0;
+    private static final int LAST_ASKS = 1;
+    private static final int ALL_ASK = 2; // a batch
+
+    private static final int TRIES = 8; // while other queue pairs' completions come in between
+
+    // These also of WindowRequests and Batch, under the lock.
+    final SendLimits limits;
     final RequestLedger ledger;
     final CompletionPoller poller;
+    int unsignaled; // silent requests since the last signal
 
     private final VerbsContext verbs;
     private final long queuePair;
@@ -71,17 +77,16 @@ public final class SendQueue extends QueueLock {
     // Guarded by the lock.
     private @Nullable SendChain deferred; // null until the first request is deferred
     private boolean deferring; // requests are in it
-    private int unsignaled; // silent requests since the last signal
     private boolean announce; // completions were synthesized: to be announced without the lock
 
     /**
      * Makes a queue that is not connected.
      *
-     * @param rules what its requests may ask for
+     * @param limits of its requests
      * @param modifyToError moves the queue pair to the error state, so that the device flushes it
      */
     public SendQueue(
-            SendRules rules,
+            SendLimits limits,
             RequestLedger ledger,
             SendChains chains,
             VerbsContext verbs,
@@ -89,7 +94,7 @@ public final class SendQueue extends QueueLock {
             CompletionPoller poller,
             Runnable modifyToError) {
         super(poller.lock().owner());
-        this.rules = rules;
+        this.limits = limits;
         this.ledger = ledger;
         this.chains = chains;
         this.single = chains.single();
@@ -100,20 +105,12 @@ public final class SendQueue extends QueueLock {
         this.modifyToError = modifyToError;
     }
 
-    /**
-     * How many silent requests may follow each other until one asks for a signal: half of the
-     * depth, which keeps a signal in reach, and 64 at most, as more would gain nothing.
-     */
-    public static int interval(int depth) {
-        return Math.clamp(depth / 2, 1, 64);
-    }
-
     // ---- posting
 
     /**
      * Posts a request with buffers. The checks, in this order: the queue is open, the queue pair
      * connected, the flags known, a slot free, the operation one that the peer supports ({@link
-     * #admit}); then the number of bytes, and the buffers ({@link SendRules#check}; those of an
+     * #admit}); then the number of bytes, and the buffers ({@link Operation#check}; those of an
      * inline request when they are copied). The first that fails is returned after all that was
      * deferred has been posted.
      *
@@ -128,7 +125,7 @@ public final class SendQueue extends QueueLock {
             long operand,
             long swap,
             int flags) {
-        StackReserve.check();
+        checkStack();
         if (!acquire()) {
             return PostResult.NOT_CONNECTED;
         }
@@ -136,7 +133,7 @@ public final class SendQueue extends QueueLock {
             int count = buffers.size();
             PostResult refusal = admit(operation, flags);
             if (refusal == PostResult.ACCEPTED) {
-                refusal = rules.check(operation, buffers, count, remoteAddress, flags);
+                refusal = operation.check(limits, buffers, count, remoteAddress, flags);
             }
             if (refusal != PostResult.ACCEPTED) {
                 return refuse(refusal);
@@ -145,10 +142,10 @@ public final class SendQueue extends QueueLock {
             chain.begin(operation.opcode());
             operation.fill(chain, remoteAddress, remoteKey, operand, swap);
             PostResult answer;
-            if ((flags & RequestFlags.INLINE) != 0) {
+            if ((flags & Flags.INLINE) != 0) {
                 answer = postInline(chain, operation, context, buffers, count, flags);
             } else {
-                if ((flags & RequestFlags.DEFER) != 0) {
+                if ((flags & Flags.DEFER) != 0) {
                     chain.copyOfBuffers(buffers.entries(), count); // the caller may change the list
                 } else {
                     chain.buffers(buffers.address(), count);
@@ -170,7 +167,7 @@ public final class SendQueue extends QueueLock {
 
     /** Where a request with these flags is built: behind what is deferred, if anything is. */
     SendChain chainFor(int flags) {
-        return (flags & RequestFlags.DEFER) == 0 && !deferring ? single : deferred();
+        return (flags & Flags.DEFER) == 0 && !deferring ? single : deferred();
     }
 
     private SendChain deferred() {
@@ -196,7 +193,7 @@ public final class SendQueue extends QueueLock {
         if (ledger.full() && fullAfterDrain()) {
             return PostResult.FULL;
         }
-        if ((flags & RequestFlags.DEFER) != 0) {
+        if ((flags & Flags.DEFER) != 0) {
             ledger.ensureNext();
         }
         Operation.Needs needs = operation.needs();
@@ -211,25 +208,12 @@ public final class SendQueue extends QueueLock {
     }
 
     /** Checks that the peer supports a request, or all requests of a batch. */
-    private PostResult checkPeer(boolean invalidates, boolean reads) {
+    PostResult checkPeer(boolean invalidates, boolean reads) {
         if (invalidates && !peerInvalidatable) {
             return PostResult.NO_REMOTE_INVALIDATE;
         }
         // Without a limit of 1 or more the device would let a read wait for ever.
         return reads && outboundReads == 0 ? PostResult.NO_READS : PostResult.ACCEPTED;
-    }
-
-    /** Checks that the queue is connected to a peer that supports a batch, and has room for it. */
-    PostResult admitBatch(int count, boolean invalidates, boolean reads) {
-        if (!connected()) {
-            return PostResult.NOT_CONNECTED;
-        }
-        PostResult refusal = checkPeer(invalidates, reads);
-        if (refusal == PostResult.ACCEPTED && !ledger.hasRoom(count)) {
-            poller.drain();
-            return ledger.hasRoom(count) ? PostResult.ACCEPTED : PostResult.FULL;
-        }
-        return refusal;
     }
 
     private PostResult postInline(
@@ -240,7 +224,7 @@ public final class SendQueue extends QueueLock {
             int count,
             int flags) {
         // As one buffer: most providers refuse more than the queue pair was made for, inline too.
-        long bytes = buffers.copyInline(chain, count, rules.maxInlineBytes());
+        long bytes = buffers.copyInline(chain, count, limits.maxInlineBytes());
         if (bytes < 0) {
             return refuse(Buffers.refusal(bytes));
         }
@@ -250,10 +234,10 @@ public final class SendQueue extends QueueLock {
     /** Ends a request and posts it with all deferred ones, unless it is deferred itself. */
     private PostResult submit(
             SendChain chain, Operation operation, long context, int flags, int inline) {
-        boolean silent = (flags & RequestFlags.SILENT_SUCCESS) != 0;
+        boolean silent = (flags & Flags.SILENT_SUCCESS) != 0;
         int after = unsignaledAfter(unsignaled, silent);
-        chain.finish(ledger.nextId(), RequestFlags.toVerbs(flags, inline, after == 0));
-        boolean waits = (flags & RequestFlags.DEFER) != 0 && !chain.full();
+        chain.finish(ledger.nextId(), Flags.toVerbs(flags, inline, after == 0));
+        boolean waits = (flags & Flags.DEFER) != 0 && !chain.full();
         long first = waits ? 0 : chain.prepare(0);
         ledger.add(context, operation.type(), silent, after == 0);
         return finished(chain, waits, first, after);
@@ -264,40 +248,14 @@ public final class SendQueue extends QueueLock {
         return silent && before + 1 < interval ? before + 1 : 0;
     }
 
-    /** How many silent requests in a row there are now. */
-    int unsignaled() {
-        return unsignaled;
-    }
-
-    /**
-     * Overload for binds and invalidates. It is separate because the JIT does not inline a method
-     * with a parameter whose class is not loaded, and many programs have no windows.
-     */
-    PostResult submit(
-            SendChain chain, Operation operation, Window window, long context, int flags) {
-        boolean silent = (flags & RequestFlags.SILENT_SUCCESS) != 0;
-        int after = unsignaledAfter(unsignaled, silent);
-        ledger.ensureWindows(); // what needs memory comes before the request is in the chain
-        chain.finish(ledger.nextId(), RequestFlags.toVerbs(flags, 0, after == 0));
-        ledger.add(window, context, operation.type(), silent, after == 0);
-        Endpoint endpoint = ledger.endpoint();
-        if (operation.opcode() == SendChain.BIND) {
-            endpoint.windows().bind(window, endpoint);
-        } else {
-            endpoint.windows().invalidate(window);
-        }
-        boolean waits = (flags & RequestFlags.DEFER) != 0 && !chain.full();
-        return finished(chain, waits, waits ? 0 : chain.prepare(0), after);
-    }
-
     /** Posts the chain, unless its last request is deferred. */
-    private PostResult finished(SendChain chain, boolean waits, long first, int unsignaledAfter) {
+    PostResult finished(SendChain chain, boolean waits, long first, int unsignaledAfter) {
         if (waits) {
             deferring = true;
             unsignaled = unsignaledAfter;
             return PostResult.ACCEPTED;
         }
-        PostResult refusal = postChain(chain, first, ChainRefusal.LAST_ASKS);
+        PostResult refusal = postChain(chain, first, LAST_ASKS);
         if (refusal == PostResult.ACCEPTED) {
             unsignaled = unsignaledAfter;
         }
@@ -313,15 +271,8 @@ public final class SendQueue extends QueueLock {
      * @return the same refusal, or NOT_CONNECTED where the queue is closed
      */
     public PostResult refuseOutside(PostResult refusal) {
-        StackReserve.check();
-        if (!acquire()) {
-            return PostResult.NOT_CONNECTED;
-        }
-        try {
-            return refuse(refusal);
-        } finally {
-            leave();
-        }
+        checkStack();
+        return run(this::postDeferredHere) ? refusal : PostResult.NOT_CONNECTED;
     }
 
     /** The same, with the lock. */
@@ -332,15 +283,15 @@ public final class SendQueue extends QueueLock {
 
     /** Posts what was deferred: a request was refused by an exception before it got here. */
     public void postDeferred() {
-        StackReserve.check();
-        var _ = runLocked(this::postDeferredHere);
+        checkStack();
+        run(this::postDeferredHere);
     }
 
     /** The same, with the lock. Those requests were accepted: their posts have returned. */
     void postDeferredHere() {
         if (deferring) {
             SendChain chain = deferred();
-            postChain(chain, chain.prepare(0), ChainRefusal.NONE_ASKS);
+            postChain(chain, chain.prepare(0), NONE_ASKS);
         }
     }
 
@@ -349,7 +300,7 @@ public final class SendQueue extends QueueLock {
         try {
             postDeferredHere();
             if (!single.isEmpty()) {
-                postChain(single, single.prepare(0), ChainRefusal.NONE_ASKS);
+                postChain(single, single.prepare(0), NONE_ASKS);
             }
         } finally {
             single.clear(); // other queue pairs may use it, too
@@ -357,6 +308,7 @@ public final class SendQueue extends QueueLock {
     }
 
     /** Releases the lock, and announces what was synthesized under it. */
+    @Override
     void leave() {
         if (announce) {
             announce = false;
@@ -371,7 +323,7 @@ public final class SendQueue extends QueueLock {
      * Posts a chain.
      *
      * @param asking which callers still wait for the answer, so that their requests may be refused
-     *     without a completion, as {@link ChainRefusal} names them
+     *     without a completion
      */
     private PostResult postChain(SendChain chain, long first, int asking) {
         PostResult result = handOver(chain, first, asking);
@@ -388,7 +340,7 @@ public final class SendQueue extends QueueLock {
      *     in the ledger any more
      */
     PostResult postBatch(SendChain batch, int unsignaledAfter) {
-        PostResult refusal = handOver(batch, batch.prepare(0), ChainRefusal.ALL_ASK);
+        PostResult refusal = handOver(batch, batch.prepare(0), ALL_ASK);
         if (refusal == PostResult.ACCEPTED) {
             unsignaled = unsignaledAfter;
         }
@@ -397,13 +349,71 @@ public final class SendQueue extends QueueLock {
 
     private PostResult handOver(SendChain chain, long first, int asking) {
         int answer = verbs.postSend(queuePair, first, chain.badRequest());
-        return chain.accepted(answer)
-                ? PostResult.ACCEPTED
-                : ChainRefusal.settle(this, chain, answer, asking);
+        return chain.accepted(answer) ? PostResult.ACCEPTED : postRest(chain, answer, asking);
+    }
+
+    /**
+     * The provider did not accept a chain as a whole: posts the rest again where that may help,
+     * otherwise settles what becomes of each request.
+     */
+    private PostResult postRest(SendChain chain, int answer, int asking) {
+        int posted = 0; // so many the provider has taken
+        int errno = chain.refused(posted, answer);
+        // A queue that was full for the provider may have a free slot once completions are polled.
+        for (int tries = 0;
+                tries < TRIES
+                        && errno == Errno.ENOMEM
+                        && chain.refusedAt() != SendChain.UNKNOWN
+                        && poller.drain();
+                tries++) {
+            posted = chain.refusedAt();
+            errno = post(chain, posted);
+        }
+        return errno == 0 ? PostResult.ACCEPTED : refused(chain, errno, posted, asking);
+    }
+
+    /**
+     * The provider refused a request of a chain, and with it all behind it. Those whose callers
+     * still wait for the answer are taken back, and refused; those whose posts have returned get
+     * synthesized completions, and the queue pair goes to the error state.
+     *
+     * @param posted how many of the chain it had taken before
+     * @return what the post returns whose caller waits
+     */
+    private PostResult refused(SendChain chain, int errno, int posted, int asking) {
+        int at = chain.refusedAt();
+        int last = ledger.last();
+        int first = last - chain.length() + 1;
+        if (asking == ALL_ASK ? at == 0 : asking == LAST_ASKS && at == chain.length() - 1) {
+            for (int sequence = last; sequence - (first + at) >= 0; sequence--) {
+                ledger.takeBack();
+            }
+            return PostResult.ofErrno(errno); // nothing else has happened
+        }
+        boolean lastIsAsking = asking == LAST_ASKS;
+        // Some of a batch may be posted.
+        PostResult answer = asking == ALL_ASK ? PostResult.ACCEPTED : PostResult.ofErrno(errno);
+        if (at == SendChain.UNKNOWN) {
+            if (poller.refuse(ledger, first + posted, last, lastIsAsking)) {
+                return PostResult.ACCEPTED; // whatever the provider meant: all have completed
+            }
+            end();
+        } else {
+            end();
+            int lastSynthesized = last;
+            if (lastIsAsking) {
+                ledger.takeBack();
+                lastSynthesized--;
+                answer = PostResult.NOT_CONNECTED;
+            }
+            poller.synthesize(ledger, first + at, lastSynthesized, WorkCompletions.GENERAL_ERROR);
+        }
+        fail();
+        return answer;
     }
 
     /** The downcall: 0, or a positive errno, and {@link SendChain#refusedAt} says where. */
-    int post(SendChain chain, int first) {
+    private int post(SendChain chain, int first) {
         int answer = verbs.postSend(queuePair, chain.prepare(first), chain.badRequest());
         return chain.accepted(answer) ? 0 : chain.refused(first, answer);
     }
@@ -413,7 +423,7 @@ public final class SendQueue extends QueueLock {
      * may fail now, without a signal behind them, a request of this library's own follows: the
      * device reports it after their failures, and the lost requests are reported then.
      */
-    void fail() {
+    private void fail() {
         modifyToError.run();
         if (ledger.awaitsInternal()) {
             unsignaled = 0;
@@ -455,7 +465,7 @@ public final class SendQueue extends QueueLock {
     }
 
     /** Refuses posts from now on: what follows would be lost. */
-    void end() {
+    private void end() {
         STATE.setVolatile(this, ENDED);
     }
 
@@ -474,24 +484,11 @@ public final class SendQueue extends QueueLock {
 
     /** Refuses posts from now on, and has the owner do the rest. */
     private void endByOwner(Runnable rest) {
-        StackReserve.check();
+        checkStack();
         if (isForeign()) {
             end();
         }
-        poller.ownerTasks().runByOwner(() -> runLocked(rest));
-    }
-
-    /** Runs something under the lock; false when the queue is closed. */
-    private boolean runLocked(Runnable what) {
-        if (!acquire()) {
-            return false;
-        }
-        try {
-            what.run();
-        } finally {
-            leave();
-        }
-        return true;
+        poller.ownerTasks().runByOwner(() -> run(rest));
     }
 
     /**
@@ -555,7 +552,7 @@ public final class SendQueue extends QueueLock {
      * this library.
      */
     public void closeAndFinish(long nanoseconds) {
-        StackReserve.check();
+        checkStack();
         boolean flushed = false;
         try {
             flushed = flush();
@@ -574,7 +571,7 @@ public final class SendQueue extends QueueLock {
      * @param rest the status of what the device does not end
      */
     public void finish(long nanoseconds, int rest) {
-        StackReserve.check();
+        checkStack();
         if (flush()) {
             poller.finish(ledger, nanoseconds, rest);
         }
@@ -582,7 +579,7 @@ public final class SendQueue extends QueueLock {
 
     /** Has the device flush what is outstanding; false when the queue is closed. */
     private boolean flush() {
-        return runLocked(
+        return run(
                 () -> {
                     postDeferredHere();
                     end();

@@ -145,7 +145,7 @@ public final class SharedReceives {
     }
 
     public PostResult post(long context, Buffers buffers) {
-        StackReserve.check();
+        QueueLock.checkStack();
         if (!lock.acquire()) {
             return PostResult.NOT_CONNECTED;
         }

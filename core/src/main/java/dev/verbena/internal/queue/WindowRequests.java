@@ -1,6 +1,7 @@
 package dev.verbena.internal.queue;
 
 import dev.verbena.PostResult;
+import dev.verbena.internal.queue.Operation.Flags;
 import dev.verbena.internal.verbs.Rights;
 import dev.verbena.internal.verbs.SendChain;
 
@@ -8,7 +9,7 @@ import dev.verbena.internal.verbs.SendChain;
  * The requests of a {@link SendQueue} that name a window: bind and invalidate. What such a request
  * changes at once is its window ({@link WindowTable}); all else of a request is the queue's.
  */
-@SuppressWarnings("ReferenceEquality") // a queue pair is the same object or another one
+@SuppressWarnings("ReferenceEquality") // domains and queue pairs are the same or others
 public final class WindowRequests {
     private final SendQueue queue;
     private final CompletionPoller receivePoller;
@@ -30,14 +31,14 @@ public final class WindowRequests {
             long offset,
             long length,
             int flags) {
-        StackReserve.check();
+        QueueLock.checkStack();
         if (!queue.acquire()) {
             return PostResult.NOT_CONNECTED;
         }
         try {
             PostResult refusal = queue.admit(Operation.BIND, flags);
             if (refusal == PostResult.ACCEPTED) {
-                refusal = queue.rules.checkBind(window, region, offset, length, flags);
+                refusal = check(queue.limits, window, region, offset, length, flags);
             }
             if (refusal == PostResult.ACCEPTED) {
                 refusal = checkFree(window);
@@ -66,13 +67,42 @@ public final class WindowRequests {
                     region.start() + offset,
                     length,
                     windowRights(flags));
-            return queue.submit(chain, Operation.BIND, window, context, flags);
+            return submit(chain, Operation.BIND, window, context, flags);
         } catch (RuntimeException | Error e) {
             queue.afterException();
             throw e;
         } finally {
             queue.leave();
         }
+    }
+
+    /** Checks what a window is to be bound to. */
+    static PostResult check(
+            SendLimits limits,
+            Window window,
+            RegisteredMemory region,
+            long offset,
+            long length,
+            int flags) {
+        if (window.domain() != limits.domain() || region.domain() != limits.domain()) {
+            return PostResult.OTHER_DOMAIN;
+        }
+        int write = flags & Flags.ALLOW_REMOTE_WRITE;
+        if (write != 0 && write != Flags.ALLOW_REMOTE_WRITE) {
+            return PostResult.WRONG_WINDOW_RIGHTS;
+        }
+        if (offset < 0
+                || length < 1
+                || length > limits.maxWindowBytes()
+                || offset > region.bytes() - length) {
+            return PostResult.OUTSIDE_REGION;
+        }
+        if (!region.alive()) {
+            return PostResult.ARENA_CLOSED;
+        }
+        return region.bindable() && (write == 0 || region.writable())
+                ? PostResult.ACCEPTED
+                : PostResult.REGION_NOT_BINDABLE;
     }
 
     /**
@@ -107,8 +137,8 @@ public final class WindowRequests {
     }
 
     private static int windowRights(int flags) {
-        return ((flags & RequestFlags.ALLOW_REMOTE_READ) != 0 ? Rights.REMOTE_READ : 0)
-                | ((flags & RequestFlags.ALLOW_REMOTE_WRITE) != 0 ? Rights.REMOTE_WRITE : 0);
+        return ((flags & Flags.ALLOW_REMOTE_READ) != 0 ? Rights.REMOTE_READ : 0)
+                | ((flags & Flags.ALLOW_REMOTE_WRITE) != 0 ? Rights.REMOTE_WRITE : 0);
     }
 
     /**
@@ -116,7 +146,7 @@ public final class WindowRequests {
      * the peer invalidates first, and it fails.
      */
     public PostResult invalidate(long context, Window window, int flags) {
-        StackReserve.check();
+        QueueLock.checkStack();
         if (!queue.acquire()) {
             return PostResult.NOT_CONNECTED;
         }
@@ -131,16 +161,35 @@ public final class WindowRequests {
             if (refusal != PostResult.ACCEPTED) {
                 return queue.refuse(refusal);
             }
-            int atOnce = flags & ~RequestFlags.DEFER;
+            int atOnce = flags & ~Flags.DEFER;
             SendChain chain = queue.chainFor(atOnce);
             chain.begin(SendChain.INVALIDATE);
             chain.invalidate(window.token());
-            return queue.submit(chain, Operation.INVALIDATE, window, context, atOnce);
+            return submit(chain, Operation.INVALIDATE, window, context, atOnce);
         } catch (RuntimeException | Error e) {
             queue.afterException();
             throw e;
         } finally {
             queue.leave();
         }
+    }
+
+    /** Ends a request and posts it with all deferred ones, unless it is deferred itself. */
+    private PostResult submit(
+            SendChain chain, Operation operation, Window window, long context, int flags) {
+        RequestLedger ledger = queue.ledger;
+        boolean silent = (flags & Flags.SILENT_SUCCESS) != 0;
+        int after = queue.unsignaledAfter(queue.unsignaled, silent);
+        ledger.ensureWindows(); // what needs memory comes before the request is in the chain
+        chain.finish(ledger.nextId(), Flags.toVerbs(flags, 0, after == 0));
+        ledger.add(window, context, operation.type(), silent, after == 0);
+        Endpoint endpoint = ledger.endpoint();
+        if (operation.opcode() == SendChain.BIND) {
+            endpoint.windows().bind(window, endpoint);
+        } else {
+            endpoint.windows().invalidate(window);
+        }
+        boolean waits = (flags & Flags.DEFER) != 0 && !chain.full();
+        return queue.finished(chain, waits, waits ? 0 : chain.prepare(0), after);
     }
 }

@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.verbena.OperationType;
 import dev.verbena.PostResult;
+import dev.verbena.internal.queue.Operation.Flags;
 import dev.verbena.internal.verbs.Errno;
 import dev.verbena.internal.verbs.FakeDevice;
 import dev.verbena.internal.verbs.Provider;
@@ -43,8 +44,8 @@ class SendQueueExhaustionTest {
     private final RequestLedger ledger =
             new RequestLedger(endpoint, poller.reserve(false), DEPTH, 4, poller.lock());
     private final Domain domain = new Domain(1);
-    private final SendRules rules =
-            new SendRules(domain, 1, 1, 0, 1 << 20, 1 << 20, true, true, true);
+    private final SendLimits rules =
+            new SendLimits(domain, 1, 1, 0, 1 << 20, 1 << 20, true, true, true);
     private boolean exhausted;
     private boolean recordsFail;
     private boolean recordsRunOut;
@@ -115,7 +116,7 @@ class SendQueueExhaustionTest {
     void aDeferredRequestBringsMemoryForTheNextOne() {
         connect();
         for (int i = 1; i < DEPTH; i++) {
-            assertThat(post(i, RequestFlags.DEFER)).isEqualTo(PostResult.ACCEPTED);
+            assertThat(post(i, Flags.DEFER)).isEqualTo(PostResult.ACCEPTED);
             assertThat(ledger.outstanding()).isEqualTo(i);
             assertThat(ledger.room()).isGreaterThan(i);
         }
@@ -128,7 +129,7 @@ class SendQueueExhaustionTest {
         for (int i = 1; i < DEPTH; i++) {
             assertThat(post(i, 0)).isEqualTo(PostResult.ACCEPTED);
         }
-        assertThat(post(DEPTH, RequestFlags.DEFER)).isEqualTo(PostResult.ACCEPTED);
+        assertThat(post(DEPTH, Flags.DEFER)).isEqualTo(PostResult.ACCEPTED);
         assertThat(device.sends).hasSize(DEPTH - 1);
         recordsFail = true;
         assertThatThrownBy(() -> post(DEPTH + 1, 0)).hasMessage("of 1");
@@ -157,8 +158,8 @@ class SendQueueExhaustionTest {
     void anEventThatCannotBeRecordedCostsNoRequest() {
         connect();
         assertThat(post(1, 0)).isEqualTo(PostResult.ACCEPTED);
-        assertThat(post(2, RequestFlags.DEFER)).isEqualTo(PostResult.ACCEPTED);
-        assertThat(post(3, RequestFlags.DEFER)).isEqualTo(PostResult.ACCEPTED);
+        assertThat(post(2, Flags.DEFER)).isEqualTo(PostResult.ACCEPTED);
+        assertThat(post(3, Flags.DEFER)).isEqualTo(PostResult.ACCEPTED);
         recordsRunOut = true;
         device.answer = Errno.ENOMEM; // of the first try
         device.refused = 1;
@@ -172,7 +173,7 @@ class SendQueueExhaustionTest {
     void aCloseThatThrowsRefusesPostsAllTheSame() {
         connect();
         assertThat(post(1, 0)).isEqualTo(PostResult.ACCEPTED);
-        assertThat(post(2, RequestFlags.DEFER)).isEqualTo(PostResult.ACCEPTED);
+        assertThat(post(2, Flags.DEFER)).isEqualTo(PostResult.ACCEPTED);
         recordsFail = true;
         device.answer = Errno.ENOMEM;
         device.refused = 0;
@@ -220,7 +221,7 @@ class SendQueueExhaustionTest {
         exhausted = true;
         String thrown = "";
         try {
-            post(1, RequestFlags.DEFER);
+            post(1, Flags.DEFER);
         } catch (OutOfMemoryError e) { // JUnit would give up
             thrown = e.getMessage();
         }
@@ -230,7 +231,7 @@ class SendQueueExhaustionTest {
         assertThat(contexts()).containsExactly(2L);
         exhausted = false;
         queue.connect(true, 1);
-        assertThat(post(3, RequestFlags.DEFER)).isEqualTo(PostResult.ACCEPTED);
+        assertThat(post(3, Flags.DEFER)).isEqualTo(PostResult.ACCEPTED);
         assertThat(contexts()).isEmpty();
         assertThat(post(4, 0)).isEqualTo(PostResult.ACCEPTED);
         assertThat(device.chains).containsExactly(1, 2);

@@ -3,6 +3,7 @@ package dev.verbena.internal.queue;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.verbena.PostResult;
+import dev.verbena.internal.queue.Operation.Flags;
 
 import org.junit.jupiter.api.Nested;
 import org.junit.jupiter.api.Test;
@@ -11,7 +12,7 @@ import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 
 /** What a request may ask for: each limit lets in what reaches it, and nothing beyond. */
-class SendRulesTest {
+class OperationTest {
     private static final Domain DOMAIN = new Domain(1);
     private static final Domain OTHER = new Domain(2);
     private static final int MAX_BUFFERS = 3;
@@ -20,8 +21,8 @@ class SendRulesTest {
     private static final int MAX_MESSAGE = 100;
     private static final int MAX_WINDOW = 50;
 
-    private final SendRules rules =
-            new SendRules(
+    private final SendLimits limits =
+            new SendLimits(
                     DOMAIN,
                     MAX_BUFFERS,
                     MAX_READ_BUFFERS,
@@ -31,8 +32,8 @@ class SendRulesTest {
                     true,
                     true,
                     true);
-    private final SendRules poor =
-            new SendRules(
+    private final SendLimits poor =
+            new SendLimits(
                     DOMAIN,
                     MAX_BUFFERS,
                     MAX_READ_BUFFERS,
@@ -62,49 +63,54 @@ class SendRulesTest {
     }
 
     private static PostResult check(
-            SendRules rules, Operation operation, Buffers buffers, int flags) {
-        return rules.check(operation, buffers, buffers.size(), 16, flags);
+            SendLimits limits, Operation operation, Buffers buffers, int flags) {
+        return operation.check(limits, buffers, buffers.size(), 16, flags);
     }
 
-    private static void allowed(SendRules rules, Operation operation, Buffers buffers, int flags) {
-        assertThat(check(rules, operation, buffers, flags)).isEqualTo(PostResult.ACCEPTED);
+    private static void allowed(
+            SendLimits limits, Operation operation, Buffers buffers, int flags) {
+        assertThat(check(limits, operation, buffers, flags)).isEqualTo(PostResult.ACCEPTED);
     }
 
     private static void refused(
-            PostResult refusal, SendRules rules, Operation operation, Buffers buffers, int flags) {
-        assertThat(check(rules, operation, buffers, flags)).isEqualTo(refusal);
+            PostResult refusal,
+            SendLimits limits,
+            Operation operation,
+            Buffers buffers,
+            int flags) {
+        assertThat(check(limits, operation, buffers, flags)).isEqualTo(refusal);
     }
 
     @Test
     void aMessageHasSoManyBytes() {
-        allowed(rules, Operation.SEND, buffers(2, MAX_MESSAGE / 2), 0);
+        allowed(limits, Operation.SEND, buffers(2, MAX_MESSAGE / 2), 0);
         Buffers over = buffers(1, MAX_MESSAGE + 1);
-        refused(PostResult.TOO_MANY_BYTES, rules, Operation.SEND, over, 0);
-        refused(PostResult.TOO_MANY_BYTES, rules, Operation.SEND, over, RequestFlags.INLINE);
+        refused(PostResult.TOO_MANY_BYTES, limits, Operation.SEND, over, 0);
+        refused(PostResult.TOO_MANY_BYTES, limits, Operation.SEND, over, Flags.INLINE);
     }
 
     @Test
     void aRequestCarriesSoManyInline() {
-        allowed(rules, Operation.SEND, buffers(1, MAX_INLINE), RequestFlags.INLINE);
-        allowed(rules, Operation.SEND, buffers(8, MAX_INLINE / 8), RequestFlags.INLINE);
+        allowed(limits, Operation.SEND, buffers(1, MAX_INLINE), Flags.INLINE);
+        allowed(limits, Operation.SEND, buffers(8, MAX_INLINE / 8), Flags.INLINE);
         Buffers over = buffers(1, MAX_INLINE + 1);
-        refused(PostResult.TOO_MANY_INLINE_BYTES, rules, Operation.SEND, over, RequestFlags.INLINE);
-        allowed(rules, Operation.SEND, over, 0);
+        refused(PostResult.TOO_MANY_INLINE_BYTES, limits, Operation.SEND, over, Flags.INLINE);
+        allowed(limits, Operation.SEND, over, 0);
     }
 
     @Test
     void aRequestNamesSoManyBuffers() {
-        allowed(rules, Operation.WRITE, buffers(MAX_BUFFERS, 1), 0);
+        allowed(limits, Operation.WRITE, buffers(MAX_BUFFERS, 1), 0);
         refused(
                 PostResult.TOO_MANY_BUFFERS,
-                rules,
+                limits,
                 Operation.WRITE,
                 buffers(MAX_BUFFERS + 1, 1),
                 0);
-        allowed(rules, Operation.READ, buffers(MAX_READ_BUFFERS, 1), 0);
+        allowed(limits, Operation.READ, buffers(MAX_READ_BUFFERS, 1), 0);
         refused(
                 PostResult.TOO_MANY_BUFFERS,
-                rules,
+                limits,
                 Operation.READ,
                 buffers(MAX_READ_BUFFERS + 1, 1),
                 0);
@@ -115,19 +121,19 @@ class SendRulesTest {
         RegisteredMemory foreign = region(OTHER, Arena.ofAuto().allocate(64), true, true);
         Buffers mixed = buffers(1, 8);
         mixed.add(foreign, 0, 8);
-        refused(PostResult.OTHER_DOMAIN, rules, Operation.SEND, mixed, 0);
+        refused(PostResult.OTHER_DOMAIN, limits, Operation.SEND, mixed, 0);
         Buffers plain = new Buffers(3);
         plain.add(foreign, 0, 8);
-        refused(PostResult.OTHER_DOMAIN, rules, Operation.SEND, plain, 0);
+        refused(PostResult.OTHER_DOMAIN, limits, Operation.SEND, plain, 0);
         // Not registered comes before: that is what INLINE would allow.
         plain.addUnregistered(Arena.ofAuto().allocate(8));
-        refused(PostResult.NOT_REGISTERED, rules, Operation.SEND, plain, 0);
-        allowed(rules, Operation.SEND, plain, RequestFlags.INLINE);
-        allowed(rules, Operation.SEND, new Buffers(1), 0); // none at all
+        refused(PostResult.NOT_REGISTERED, limits, Operation.SEND, plain, 0);
+        allowed(limits, Operation.SEND, plain, Flags.INLINE);
+        allowed(limits, Operation.SEND, new Buffers(1), 0); // none at all
         plain.clear();
         plain.addUnregistered(Arena.ofAuto().allocate(8));
         plain.add(region(true), 0, 8);
-        refused(PostResult.NOT_REGISTERED, rules, Operation.SEND, plain, 0);
+        refused(PostResult.NOT_REGISTERED, limits, Operation.SEND, plain, 0);
     }
 
     @Test
@@ -137,28 +143,28 @@ class SendRulesTest {
         }
         Buffers eight = buffers(1, 8);
         refused(PostResult.NO_REMOTE_INVALIDATE, poor, Operation.SEND_AND_INVALIDATE, eight, 0);
-        allowed(rules, Operation.SEND_AND_INVALIDATE, eight, 0);
+        allowed(limits, Operation.SEND_AND_INVALIDATE, eight, 0);
         for (Operation operation :
                 new Operation[] {Operation.SEND_WITH_IMMEDIATE, Operation.WRITE_WITH_IMMEDIATE}) {
             refused(PostResult.NO_IMMEDIATE_DATA, poor, operation, eight, 0);
-            allowed(rules, operation, eight, 0);
+            allowed(limits, operation, eight, 0);
         }
         for (Operation operation :
                 new Operation[] {Operation.FETCH_AND_ADD, Operation.COMPARE_AND_SWAP}) {
             refused(PostResult.NO_ATOMICS, poor, operation, eight, 0);
-            allowed(rules, operation, eight, 0);
-            refused(PostResult.NOT_ONE_LONG, rules, operation, buffers(1, 7), 0);
-            refused(PostResult.NOT_ONE_LONG, rules, operation, buffers(2, 4), 0);
+            allowed(limits, operation, eight, 0);
+            refused(PostResult.NOT_ONE_LONG, limits, operation, buffers(1, 7), 0);
+            refused(PostResult.NOT_ONE_LONG, limits, operation, buffers(2, 4), 0);
             for (long address : new long[] {1, 4, -1, Long.MAX_VALUE}) {
-                assertThat(rules.check(operation, eight, 1, address, 0))
+                assertThat(operation.check(limits, eight, 1, address, 0))
                         .isEqualTo(PostResult.NOT_ALIGNED);
             }
-            assertThat(rules.check(operation, eight, 1, -8, 0)).isEqualTo(PostResult.ACCEPTED);
+            assertThat(operation.check(limits, eight, 1, -8, 0)).isEqualTo(PostResult.ACCEPTED);
         }
         for (Operation operation : new Operation[] {Operation.READ, Operation.FETCH_AND_ADD}) {
             Buffers readOnly = new Buffers(1);
             readOnly.add(region(false), 0, 8);
-            refused(PostResult.NOT_WRITABLE, rules, operation, readOnly, 0);
+            refused(PostResult.NOT_WRITABLE, limits, operation, readOnly, 0);
         }
     }
 
@@ -180,7 +186,7 @@ class SendRulesTest {
         }
 
         private PostResult check(RegisteredMemory of, long offset, long length, int flags) {
-            return rules.checkBind(window, of, offset, length, flags);
+            return WindowRequests.check(limits, window, of, offset, length, flags);
         }
 
         @Test
@@ -203,14 +209,14 @@ class SendRulesTest {
         void windowAndRegionAreOfTheQueuePairsDomain() {
             RegisteredMemory foreign = region(OTHER, Arena.ofAuto().allocate(8), true, true);
             assertThat(check(foreign, 0, 8, 0)).isEqualTo(PostResult.OTHER_DOMAIN);
-            assertThat(rules.checkBind(window(OTHER), region, 0, 8, 0))
+            assertThat(WindowRequests.check(limits, window(OTHER), region, 0, 8, 0))
                     .isEqualTo(PostResult.OTHER_DOMAIN);
         }
 
         @Test
         void theRegionGrantsWhatTheWindowIsToAllow() {
-            int read = RequestFlags.ALLOW_REMOTE_READ;
-            int write = RequestFlags.ALLOW_REMOTE_WRITE;
+            int read = Flags.ALLOW_REMOTE_READ;
+            int write = Flags.ALLOW_REMOTE_WRITE;
             RegisteredMemory readOnly = region(false);
             assertThat(check(readOnly, 0, 8, read)).isEqualTo(PostResult.ACCEPTED);
             assertThat(check(readOnly, 0, 8, write)).isEqualTo(PostResult.REGION_NOT_BINDABLE);
@@ -218,7 +224,7 @@ class SendRulesTest {
             RegisteredMemory notBindable = region(DOMAIN, Arena.ofAuto().allocate(8), true, false);
             assertThat(check(notBindable, 0, 8, read)).isEqualTo(PostResult.REGION_NOT_BINDABLE);
             // ALLOW_REMOTE_WRITE has two bits: one alone is no right of a window.
-            for (int half : new int[] {RequestFlags.ALLOW_LOCAL_WRITE, 0x20}) {
+            for (int half : new int[] {Flags.ALLOW_LOCAL_WRITE, 0x20}) {
                 assertThat(check(region, 0, 8, read | half))
                         .isEqualTo(PostResult.WRONG_WINDOW_RIGHTS);
             }
