@@ -6,6 +6,7 @@ import dev.verbena.internal.runtime.Teardown;
 import dev.verbena.internal.runtime.Threads;
 import dev.verbena.internal.util.FreeIndexes;
 import dev.verbena.internal.util.Log;
+import dev.verbena.internal.util.SafeQueue;
 import dev.verbena.internal.util.Text;
 
 import org.jspecify.annotations.Nullable;
@@ -13,11 +14,10 @@ import org.jspecify.annotations.Nullable;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.time.Duration;
-import java.util.ArrayDeque;
 import java.util.ArrayList;
-import java.util.Deque;
 import java.util.List;
 import java.util.Objects;
+import java.util.Queue;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Executor;
@@ -68,7 +68,7 @@ public final class BufferPool extends NativeObject {
 
     private final FreeIndexes free;
 
-    private final Deque<Waiter> waiters = new ArrayDeque<>(); // guarded by itself
+    private final Queue<Waiter> waiters = new SafeQueue<>(); // guarded by itself
     private volatile int waiting; // how many they are
 
     private final LongAdder taken = new LongAdder();

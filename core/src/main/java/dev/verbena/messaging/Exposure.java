@@ -70,6 +70,7 @@ public final class Exposure implements AutoCloseable {
     @Nullable MemoryWindow window;
     @Nullable ExposureCallback callback;
     @Nullable Object attachment;
+    @Nullable Exposure next; // that may be used again, too
     @Nullable Message offeredFor; // the large message that the peer is to write here
     int token;
     private @Nullable RemoteMemory memory; // null for one with a callback

@@ -13,10 +13,7 @@ import dev.verbena.internal.util.IntMap;
 import org.jspecify.annotations.Nullable;
 
 import java.time.Duration;
-import java.util.ArrayDeque;
 import java.util.ArrayList;
-import java.util.Deque;
-import java.util.List;
 import java.util.concurrent.locks.Condition;
 
 /**
@@ -46,10 +43,10 @@ final class Exposures {
     private final int mostOffers;
     private final int timeoutTicks;
     private final Condition changed;
-    private final List<MemoryWindow> windows = new ArrayList<>(); // all of them
-    private final Deque<MemoryWindow> free = new ArrayDeque<>(1);
-    private Deque<MemoryWindow> holding = LazyDeque.empty(); // regions, for no exposure
-    private final Deque<Exposure> reusable = new ArrayDeque<>(1);
+    private final ArrayList<MemoryWindow> windows = new ArrayList<>(0); // all of them
+    private final ArrayList<MemoryWindow> free = new ArrayList<>(0);
+    private final ArrayList<MemoryWindow> holding = new ArrayList<>(0); // regions, for no exposure
+    private @Nullable Exposure reusable; // the first of those that are linked
     private final IntMap<Exposure> exposed; // those that have not ended
     private final IntMap<MemoryWindow> unanswered; // the peer was asked, and took it back
     private int offers; // of those that have not ended
@@ -136,8 +133,17 @@ final class Exposures {
 
     /** An exposure that is used again after its end. */
     private Exposure reusable() {
-        Exposure exposure = reusable.poll();
-        return exposure == null ? new Exposure(channel, true) : exposure;
+        Exposure exposure = reusable;
+        if (exposure == null) {
+            return new Exposure(channel, true);
+        }
+        reusable = exposure.next;
+        return exposure;
+    }
+
+    private void reuse(Exposure exposure) {
+        exposure.next = reusable;
+        reusable = exposure;
     }
 
     private @Nullable MemoryWindow bind(
@@ -145,20 +151,13 @@ final class Exposures {
         if (bindsPosted - bindsEnded == most + mostOffers) {
             return null; // there may be no slot for one more in the send queue
         }
-        MemoryWindow window = free.poll();
-        if (window == null) {
-            // First: the end of an exposure must find this memory.
-            holding = LazyDeque.own(holding);
-            unanswered.ensureCapacity(windows.size() + 1);
-            window = domain.createMemoryWindow();
-            windows.add(window);
-        }
+        MemoryWindow window = free.isEmpty() ? newWindow() : free.removeLast();
         PostResult result = null; // if it throws
         try {
             result = pair.bind(0, window, region, offset, length, rights.and(WITH_NEXT));
         } finally {
             if (result != PostResult.ACCEPTED) {
-                free.push(window);
+                free.add(window);
             }
         }
         if (result == PostResult.NOT_CONNECTED) {
@@ -167,6 +166,19 @@ final class Exposures {
         }
         result.orThrow();
         bindsPosted++;
+        return window;
+    }
+
+    /** Makes a window, and room for it wherever it may be: from then on, that needs no memory. */
+    private MemoryWindow newWindow() {
+        int count = windows.size() + 1;
+        windows.ensureCapacity(count);
+        free.ensureCapacity(count);
+        holding.ensureCapacity(count);
+        exposed.ensureCapacity(count);
+        unanswered.ensureCapacity(count);
+        MemoryWindow window = domain.createMemoryWindow();
+        windows.add(window);
         return window;
     }
 
@@ -241,13 +253,13 @@ final class Exposures {
         if (exposure.state == Exposure.State.ASKED_BACK) {
             unanswered.put(token, window); // as many as there are windows
         } else {
-            free.push(window);
+            free.add(window);
         }
         exposure.state = Exposure.State.ENDED;
         if (exposure.offeredFor != null) {
             exposure.offeredFor = null;
             offers--;
-            reusable.push(exposure);
+            reuse(exposure);
         }
         return exposure;
     }
@@ -270,7 +282,7 @@ final class Exposures {
         if (window == null) {
             return false;
         }
-        free.push(window);
+        free.add(window);
         return true;
     }
 
@@ -278,7 +290,7 @@ final class Exposures {
     private void invalidated(Exposure exposure) {
         try (var _ = channel.lock.hold()) {
             var _ = exposed.remove(exposure.token);
-            free.push(end(exposure));
+            free.add(end(exposure));
             exposure.state = Exposure.State.ENDED;
             channel.ownMemory.serve();
         }
@@ -298,7 +310,7 @@ final class Exposures {
             throw new AssertionError("It has not ended");
         }
         exposure.window = null;
-        if (!window.releaseRegion()) {
+        if (!window.releaseRegion() && !holding.contains(window)) {
             holding.add(window);
         }
         channel.lock.signalAll(changed);
@@ -320,7 +332,7 @@ final class Exposures {
         try (var _ = channel.lock.hold()) {
             exposure.callback = null;
             exposure.attachment = null;
-            reusable.push(exposure);
+            reuse(exposure);
         }
     }
 
@@ -335,10 +347,10 @@ final class Exposures {
             bindsEnded = count;
             channel.ownMemory.serve();
         }
-        for (int left = holding.size(); left > 0; left--) {
-            MemoryWindow window = holding.remove();
-            if (!window.bound() && !window.releaseRegion()) {
-                holding.add(window);
+        for (int i = holding.size() - 1; i >= 0; i--) {
+            MemoryWindow window = holding.get(i);
+            if (window.bound() || window.releaseRegion()) {
+                var _ = holding.remove(i);
             }
         }
     }

@@ -2,14 +2,14 @@ package dev.verbena.messaging;
 
 import dev.verbena.PostResult;
 import dev.verbena.Status;
+import dev.verbena.internal.util.SafeQueue;
 import dev.verbena.internal.util.Text;
 
 import org.jspecify.annotations.Nullable;
 
 import java.time.Duration;
-import java.util.ArrayDeque;
-import java.util.Deque;
 import java.util.Objects;
+import java.util.Queue;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.Condition;
 
@@ -23,7 +23,7 @@ final class Inbox {
     private final Credits credits;
     private final Outbox outbox;
     private final Exposures exposures;
-    private final Deque<Message> waiting = new ArrayDeque<>(1);
+    private final Queue<Message> waiting = new SafeQueue<>();
     private final Condition changed;
     private @Nullable LargeArrivals large; // null until the peer announces one
     private int unreleased; // messages that came in receives

@@ -1,11 +1,11 @@
 package dev.verbena.messaging;
 
 import dev.verbena.VerbenaException;
+import dev.verbena.internal.util.SafeQueue;
 
 import org.jspecify.annotations.Nullable;
 
-import java.util.ArrayDeque;
-import java.util.Deque;
+import java.util.Queue;
 
 /**
  * The large messages that the peer of a {@link MessageChannel} has announced: each is offered
@@ -15,9 +15,9 @@ import java.util.Deque;
 final class LargeArrivals {
     private final MessageChannel channel;
     private final Outbox outbox;
-    private final Deque<Message> coming = new ArrayDeque<>(1); // those that are not written
-    private final Deque<Message> announced = new ArrayDeque<>(1); // of those: without an offer
-    private final Deque<Message> spare = new ArrayDeque<>(1); // objects for others
+    private final Queue<Message> coming = new SafeQueue<>(); // those that are not written
+    private final Queue<Message> announced = new SafeQueue<>(); // of those: without an offer
+    private final Queue<Message> spare = new SafeQueue<>(); // objects for others
     private int held; // that were announced, and not released
     private long bytes; // of those that have memory
 
@@ -90,7 +90,7 @@ final class LargeArrivals {
     /** A message is released: another one may use its object. */
     void released(LargeMemory.Block block, Message next) {
         free(block);
-        spare.push(next);
+        spare.add(next);
     }
 
     /** The memory of a message is not needed any more. */

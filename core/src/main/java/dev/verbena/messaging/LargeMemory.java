@@ -8,8 +8,6 @@ import dev.verbena.internal.util.Closing;
 
 import org.jspecify.annotations.Nullable;
 
-import java.util.ArrayDeque;
-
 /**
  * The registered memory of a {@link Poller} for large messages: blocks of some sizes, which are
  * kept for the next message of that size until nobody has taken them for some seconds. Of several
@@ -36,6 +34,7 @@ final class LargeMemory implements AutoCloseable {
         private boolean comes; // the message
         private MessageChannel user; // the last one
         private int givenBack; // the tick
+        private @Nullable Block next; // was given back before this one
 
         Block(MemoryRegion region, int size, MessageChannel user) {
             this.region = region;
@@ -45,16 +44,15 @@ final class LargeMemory implements AutoCloseable {
     }
 
     private final ProtectionDomain domain;
-    private final @Nullable ArrayDeque<Block>[] free; // by size, the last one given back first
+    // By size, the last one given back. The blocks are linked: to give one back needs no memory.
+    private final @Nullable Block[] free = new Block[SIZES];
     private long limit; // for messages that come
     private long taken; // of that
     private int tick;
     private boolean closed;
 
-    @SuppressWarnings({"unchecked", "rawtypes"}) // an array of a generic type
     LargeMemory(ProtectionDomain domain) {
         this.domain = domain;
-        this.free = new ArrayDeque[SIZES];
     }
 
     /** The number of the smallest size with room for so many bytes. */
@@ -129,8 +127,12 @@ final class LargeMemory implements AutoCloseable {
     }
 
     private synchronized @Nullable Block kept(int size) {
-        ArrayDeque<Block> kept = free[size];
-        return kept == null ? null : kept.poll();
+        Block block = free[size];
+        if (block != null) {
+            free[size] = block.next;
+            block.next = null;
+        }
+        return block;
     }
 
     /** Gives memory back that neither the device nor the program uses any more. */
@@ -140,12 +142,8 @@ final class LargeMemory implements AutoCloseable {
             block.comes = false;
             if (!closed) {
                 block.givenBack = tick;
-                ArrayDeque<Block> kept = free[block.size];
-                if (kept == null) {
-                    kept = new ArrayDeque<>();
-                    free[block.size] = kept;
-                }
-                kept.push(block);
+                block.next = free[block.size];
+                free[block.size] = block;
                 return;
             }
         }
@@ -155,9 +153,25 @@ final class LargeMemory implements AutoCloseable {
     /** At a tick: frees what nobody has taken for some seconds. */
     synchronized void tick(int now) {
         tick = now;
-        for (ArrayDeque<Block> kept : free) {
-            while (kept != null && !kept.isEmpty() && now - kept.getLast().givenBack > KEPT_TICKS) {
-                Closing.quietly(this, kept.removeLast().region);
+        free(KEPT_TICKS);
+    }
+
+    /** Frees what was given back more than so many ticks ago. */
+    private void free(int ticks) {
+        for (int size = 0; size < SIZES; size++) {
+            Block younger = null;
+            Block block = free[size];
+            while (block != null && tick - block.givenBack <= ticks) {
+                younger = block;
+                block = block.next;
+            }
+            if (younger == null) {
+                free[size] = null;
+            } else {
+                younger.next = null;
+            }
+            for (; block != null; block = block.next) { // none after it is younger
+                Closing.quietly(this, block.region);
             }
         }
     }
@@ -166,10 +180,6 @@ final class LargeMemory implements AutoCloseable {
     @Override
     public synchronized void close() {
         closed = true;
-        for (ArrayDeque<Block> kept : free) {
-            while (kept != null && !kept.isEmpty()) {
-                Closing.quietly(this, kept.pop().region);
-            }
-        }
+        free(-1);
     }
 }

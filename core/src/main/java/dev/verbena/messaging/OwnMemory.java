@@ -9,12 +9,13 @@ import dev.verbena.QueuePair;
 import dev.verbena.Status;
 import dev.verbena.VerbenaException;
 import dev.verbena.internal.util.Arguments;
+import dev.verbena.internal.util.SafeQueue;
 import dev.verbena.internal.util.Text;
 
 import org.jspecify.annotations.Nullable;
 
 import java.time.Duration;
-import java.util.Deque;
+import java.util.Queue;
 import java.util.concurrent.CompletableFuture;
 
 /**
@@ -45,7 +46,7 @@ public final class OwnMemory {
 
     private final MessageChannel channel;
     private final Exposures exposures;
-    private Deque<Waiting> waiting = LazyDeque.empty(); // guarded by the channel's lock
+    private Queue<Waiting> waiting = SafeQueue.empty(); // guarded by the channel's lock
 
     OwnMemory(MessageChannel channel, Exposures exposures) {
         this.channel = channel;
@@ -292,7 +293,7 @@ public final class OwnMemory {
                                         withdraw(future);
                                     }
                                 });
-                waiting = LazyDeque.own(waiting);
+                waiting = SafeQueue.own(waiting);
                 waiting.add(new Waiting(region, offset, length, rights, within, future));
             }
         }

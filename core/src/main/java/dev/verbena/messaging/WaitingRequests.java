@@ -2,12 +2,13 @@ package dev.verbena.messaging;
 
 import dev.verbena.BufferList;
 import dev.verbena.RemoteMemory;
+import dev.verbena.internal.util.SafeQueue;
 
 import org.jspecify.annotations.Nullable;
 
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
-import java.util.Deque;
+import java.util.Queue;
 import java.util.concurrent.CompletableFuture;
 
 /**
@@ -56,7 +57,7 @@ final class WaitingRequests {
     }
 
     private final Poller poller;
-    private Deque<Request> requests = LazyDeque.empty();
+    private Queue<Request> requests = SafeQueue.empty();
     private int futures; // of those: not of threads
     private long refusedBytes = -1; // of a message that was refused, not kept; -1 for none
     private boolean refusedCopied; // whether it would have been copied
@@ -77,7 +78,7 @@ final class WaitingRequests {
         if (futures + one > MOST_FUTURES) {
             return false;
         }
-        requests = LazyDeque.own(requests);
+        requests = SafeQueue.own(requests);
         requests.add(kept);
         futures += one;
         return true;

@@ -1,8 +1,11 @@
 package dev.verbena.child;
 
 import java.io.File;
+import java.io.IOException;
 import java.net.URI;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
+import java.util.List;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
@@ -25,5 +28,29 @@ public final class ChildClasses {
                 .map(ChildClasses::folder)
                 .map(Path::toString)
                 .collect(Collectors.joining(File.pathSeparator));
+    }
+
+    /**
+     * Runs a program with a small heap, and waits for its end.
+     *
+     * @param heap the option
+     * @param others classes that it uses
+     * @return the lines that it has printed
+     */
+    public static List<String> run(Class<?> program, String heap, Class<?>... others)
+            throws IOException {
+        String path = folder(program) + File.pathSeparator + path(others);
+        Process process =
+                new ProcessBuilder(
+                                Path.of(System.getProperty("java.home"), "bin", "java").toString(),
+                                "--enable-native-access=ALL-UNNAMED",
+                                heap,
+                                "-XX:+UseSerialGC",
+                                "-cp",
+                                path,
+                                program.getName())
+                        .redirectErrorStream(true)
+                        .start();
+        return process.inputReader(StandardCharsets.UTF_8).lines().toList();
     }
 }

@@ -1,6 +1,7 @@
 package dev.verbena.internal.queue;
 
 import dev.verbena.VerbenaException;
+import dev.verbena.internal.util.SafeQueue;
 import dev.verbena.internal.verbs.Descriptors;
 import dev.verbena.internal.verbs.DeviceControl;
 import dev.verbena.internal.verbs.Errno;
@@ -8,11 +9,10 @@ import dev.verbena.internal.verbs.EventWait;
 
 import org.jspecify.annotations.Nullable;
 
-import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.Deque;
 import java.util.List;
+import java.util.Queue;
 import java.util.concurrent.TimeUnit;
 
 /**
@@ -143,7 +143,7 @@ public final class EventChannel<M extends EventChannel.Member> {
     private @Nullable Entry[] entries = (@Nullable Entry[]) new EventChannel<?>.Entry[1];
 
     private int used; // of entries
-    private final Deque<Entry> ready = new ArrayDeque<>();
+    private final Queue<Entry> ready = new SafeQueue<>();
     private boolean lookAtAll; // an error came between taking an event and noting it
     private boolean sleeping;
     private boolean wokenUp;
@@ -198,8 +198,8 @@ public final class EventChannel<M extends EventChannel.Member> {
     /** Adds an entry to those that the waiting thread checks. The caller holds the lock. */
     private void add(Entry entry) {
         if (!entry.waiting && !freed) {
-            entry.waiting = true;
             ready.add(entry);
+            entry.waiting = true; // last: the add may find no memory
         }
     }
 

@@ -1,8 +1,8 @@
 package dev.verbena.internal.runtime;
 
+import dev.verbena.internal.util.SafeQueue;
 import dev.verbena.internal.util.Uncaught;
 
-import java.util.ArrayDeque;
 import java.util.Queue;
 import java.util.concurrent.Executor;
 import java.util.concurrent.RejectedExecutionException;
@@ -19,7 +19,7 @@ public final class LimitedExecutor implements Executor {
     private final int capacity;
 
     // Both under the queue's lock.
-    private final Queue<Runnable> waiting = new ArrayDeque<>();
+    private final Queue<Runnable> waiting = new SafeQueue<>();
     private int running; // threads that run tasks, or are about to
 
     /**

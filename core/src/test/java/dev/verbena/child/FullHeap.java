@@ -1,0 +1,34 @@
+package dev.verbena.child;
+
+import java.lang.ref.Reference;
+
+/** A heap that has no memory for anything more. */
+public final class FullHeap {
+    private FullHeap() {}
+
+    /** Runs something while the heap is full. */
+    public static void during(Runnable action) {
+        Object[] all = fill();
+        try {
+            action.run();
+        } finally {
+            Reference.reachabilityFence(all);
+        }
+    }
+
+    private static Object[] fill() {
+        Object[] last = null;
+        for (int length = 1 << 16; length > 0; length /= 4) {
+            try {
+                while (true) {
+                    Object[] one = new Object[length];
+                    one[0] = last;
+                    last = one;
+                }
+            } catch (OutOfMemoryError e) {
+                continue; // with shorter ones
+            }
+        }
+        return last;
+    }
+}

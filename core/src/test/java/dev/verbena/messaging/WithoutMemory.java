@@ -1,0 +1,109 @@
+package dev.verbena.messaging;
+
+import static dev.verbena.messaging.OneThread.READ;
+import static dev.verbena.messaging.OneThread.text;
+
+import dev.verbena.Status;
+import dev.verbena.child.FullHeap;
+import dev.verbena.messaging.WaitingRequests.Request;
+
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+
+/** What a channel does while the heap is full. */
+final class WithoutMemory {
+    private static final int BLOCKS = 20;
+    private static final int BLOCK_BYTES = 5000;
+
+    private static int done; // of what was to be done with a full heap
+    private static boolean failed; // for lack of memory
+
+    private WithoutMemory() {}
+
+    public static void main(String[] arguments) {
+        try (OneThread two = OneThread.open()) {
+            System.out.println(waiters(two));
+            System.out.println(ends(two));
+            System.out.println(blocks(two));
+        }
+    }
+
+    private static void withFullHeap(Runnable action) {
+        done = 0;
+        failed = false;
+        FullHeap.during(
+                () -> {
+                    try {
+                        action.run();
+                    } catch (OutOfMemoryError e) {
+                        failed = true;
+                    }
+                });
+    }
+
+    /** A request that finds no memory does not count as waiting. */
+    private static String waiters(OneThread two) {
+        WaitingRequests waiting = new WaitingRequests(two.poller);
+        Request request =
+                new Request(
+                        RequestKind.SEND, text("x"), null, null, new CompletableFuture<>(), false);
+        withFullHeap(() -> done += waiting.add(request) ? 1 : 0);
+        int more = 0;
+        while (waiting.add(request)) {
+            more++;
+        }
+        return "out of memory: %s, %d waits, then %d".formatted(failed, done, more);
+    }
+
+    /** The peer takes exposures back, also such as it was asked for. */
+    private static String ends(OneThread two) {
+        Exposures exposures = two.a.exposures;
+        int most = exposures.most();
+        List<Exposure> all = new ArrayList<>();
+        Runnable takeBack =
+                () -> {
+                    for (int i = 0; i < all.size(); i++) {
+                        int token = all.get(i).token;
+                        Exposure taken = exposures.takenBack(token, Frame.MESSAGE, null);
+                        exposures.report(taken, Status.SUCCESS, null);
+                        done += all.get(i).state == Exposure.State.ENDED ? 1 : 0;
+                        done += i % 2 == 0 || exposures.givenBack(token) ? 1 : 0;
+                    }
+                };
+        takeBack.run(); // loads classes
+        for (int i = 0; i < most; i++) {
+            Exposure exposure = two.tryExpose(100, READ, (ended, status, message) -> {}, null);
+            all.add(exposure);
+            two.announce(exposure);
+            two.hangs = true; // the peer does not answer
+            if (i % 2 == 1) {
+                exposure.revoke();
+            }
+        }
+        withFullHeap(takeBack);
+        return "out of memory: %s, %d of %d steps".formatted(failed, done, 2 * most);
+    }
+
+    /** Memory for large messages is given back, and taken again. */
+    private static String blocks(OneThread two) {
+        LargeMemory large = two.poller.memory().large();
+        large.raiseLimit(BLOCKS * BLOCK_BYTES);
+        LargeMemory.Block[] all = new LargeMemory.Block[BLOCKS];
+        Arrays.setAll(all, i -> large.take(BLOCK_BYTES, two.a));
+        Runnable giveBack =
+                () -> {
+                    for (LargeMemory.Block block : all) {
+                        large.giveBack(block);
+                    }
+                };
+        withFullHeap(giveBack);
+        int same = 0;
+        for (int i = BLOCKS - 1; i >= 0; i--) {
+            same += all[i] == large.take(BLOCK_BYTES, two.a) ? 1 : 0;
+        }
+        giveBack.run();
+        return "out of memory: %s, %d of %d blocks".formatted(failed, same, BLOCKS);
+    }
+}

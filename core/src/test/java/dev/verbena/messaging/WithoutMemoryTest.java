@@ -1,0 +1,29 @@
+package dev.verbena.messaging;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.verbena.bindings.LibIbverbs;
+import dev.verbena.child.ChildClasses;
+
+import org.assertj.core.api.Assertions;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+/** The heap is full: nobody who waits is forgotten, and what ends needs no memory. */
+@Timeout(150)
+class WithoutMemoryTest {
+    @Test
+    void everyWaiterIsKeptAndEveryEndIsHeard() throws Exception {
+        assertThat(
+                        ChildClasses.run(
+                                WithoutMemory.class,
+                                "-Xmx32m",
+                                MessageChannel.class,
+                                LibIbverbs.class,
+                                Assertions.class))
+                .containsExactly(
+                        "out of memory: true, 0 waits, then 1024",
+                        "out of memory: false, 8 of 8 steps",
+                        "out of memory: false, 20 of 20 blocks");
+    }
+}
