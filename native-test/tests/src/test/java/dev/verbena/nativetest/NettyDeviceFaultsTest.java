@@ -35,7 +35,10 @@ class NettyDeviceFaultsTest {
     private static final int LOADS = 4;
     private static final int ROUNDS = 4;
 
-    /** An end is noticed within 13 seconds, and a busy machine is not taken for one. */
+    /**
+     * Silence is noticed within 13 seconds, and a busy machine is not taken for silence. A channel
+     * with exposed memory ends when its queue pair is destroyed, which is up to 10 seconds later.
+     */
     static final MessagingOptions SOON =
             FaultsTest.LONG
                     .withTimeout(Duration.ofSeconds(10))
