@@ -19,7 +19,9 @@ import dev.verbena.messaging.MessagingException;
 import dev.verbena.messaging.MessagingOptions;
 import dev.verbena.messaging.Poller;
 import dev.verbena.messaging.SendCallback;
+import dev.verbena.trust.Trust;
 
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
@@ -119,6 +121,35 @@ class MessageChannelsTest {
                 sent.get(60, TimeUnit.SECONDS);
             }
             assertThat(channel.isOpen()).isTrue();
+        }
+    }
+
+    /** The longest message that there can be, in the whole trust suite; otherwise a shorter one. */
+    @Test
+    @Tag("trust")
+    @Timeout(1800)
+    void theLongestMessageArrives() throws Exception {
+        int length = Trust.size(16 << 20, 1 << 30);
+        MessagingOptions options = MessagingOptions.DEFAULTS.withMaxMessage(length);
+        CompletableFuture<MessageChannel> accepted = new CompletableFuture<>();
+        Trust.Row row = Trust.row("a message of %,d MiB, devices".formatted(length >> 20));
+        try (Sides sides = new Sides();
+                Poller poller = Poller.start(sides.here, IdleStrategy.events());
+                MessageServer server = sides.listen(options, 1, null, accepted::complete);
+                MessageChannel channel =
+                        MessageChannel.connect(poller, server.localAddress(), options, null);
+                MemoryRegion region = poller.domain().allocate(length, Access.LOCAL_WRITE)) {
+            for (long at = 0; at < length; at += Long.BYTES) {
+                region.memory().set(ValueLayout.JAVA_LONG, at, at * 0x9E3779B97F4A7C15L);
+            }
+            CompletableFuture<Void> sent = channel.sendAsync(Pair.whole(region));
+            MessageChannel there = accepted.get(60, TimeUnit.SECONDS);
+            try (Message message = there.receive(Duration.ofMinutes(20))) {
+                boolean same = message.data().mismatch(region.memory()) == -1;
+                row.messages(1).losses(same ? 0 : 1).write();
+                assertThat(same).as("its bytes are those that were sent").isTrue();
+            }
+            sent.get(60, TimeUnit.SECONDS);
         }
     }
 
