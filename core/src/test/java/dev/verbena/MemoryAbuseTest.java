@@ -372,4 +372,28 @@ class MemoryAbuseTest {
                     .isEqualTo(Status.ACCESS_VIOLATION);
         }
     }
+
+    @Test
+    void aRequestFailsIfTheRegionOfItsBytesIsClosedBeforeTheDeviceReadsThem() {
+        rig.device.carriesBytes = true;
+        rig.device.running = false;
+        MemoryRegion region = rig.domain.allocate(4096); // its pages are unmapped by the close
+        rig.a.send(1, BufferList.of(region), OpFlags.NONE).orThrow();
+        region.close();
+        rig.device.running = true;
+        assertThat(rig.poll()).containsExactly("SEND 1 ACCESS_VIOLATION");
+        rig.close();
+    }
+
+    @Test
+    void aMessageFailsIfTheRegionOfItsReceiveIsClosedBefore() {
+        rig.device.carriesBytes = true;
+        MemoryRegion region = rig.domain.allocate(4096, Access.LOCAL_WRITE);
+        rig.b.receive(2, BufferList.of(region)).orThrow();
+        region.close();
+        rig.a.send(1, rig.bytes(8), OpFlags.NONE).orThrow();
+        assertThat(rig.poll())
+                .containsExactlyInAnyOrder("SEND 1 REMOTE_RESOURCES", "RECEIVE 2 ACCESS_VIOLATION");
+        rig.close();
+    }
 }

@@ -446,6 +446,10 @@ public final class FakeDevice extends FakeSettings {
         if (keysCannotBeRead) {
             throw new IllegalStateException("no key");
         }
+        return localKeyOf(mr);
+    }
+
+    static int localKeyOf(long mr) {
         return (int) mr | 1;
     }
 

@@ -20,8 +20,10 @@ import java.util.List;
 final class FakeExecution {
     private static final int SUCCESS = 0;
     private static final int LENGTH_ERROR = 1;
+    private static final int PROTECTION_ERROR = 4;
     private static final int INVALID_REQUEST = 9;
     private static final int ACCESS_ERROR = 10;
+    private static final int OPERATION_ERROR = 11;
     private static final int RETRIES_EXCEEDED = 12;
     private static final int RNR = 13;
 
@@ -216,6 +218,9 @@ final class FakeExecution {
     }
 
     private int carryOutOne(QueuePair pair, PostedRequest send) {
+        if (settings.carriesBytes && !send.isInline() && !memory.admits(send)) {
+            return PROTECTION_ERROR;
+        }
         return switch (send.opcode()) {
             case SendChain.BIND -> memory.bind(send, pair.address);
             case SendChain.INVALIDATE ->
@@ -250,10 +255,11 @@ final class FakeExecution {
             peer.taken.add(receive);
             return SUCCESS;
         }
+        if (settings.carriesBytes && !memory.admits(receive)) {
+            return refuse(peer, receive, PROTECTION_ERROR, OPERATION_ERROR);
+        }
         if (settings.carriesBytes && !carry(send, receive)) {
-            queuePairs.end(peer.receiveCq, receive.receiveId(), LENGTH_ERROR, peer);
-            queuePairs.fail(peer);
-            return INVALID_REQUEST;
+            return refuse(peer, receive, LENGTH_ERROR, INVALID_REQUEST);
         }
         int extra = send.intAt(ibv_send_wr.imm_data$offset());
         int flags = 0;
@@ -284,6 +290,13 @@ final class FakeExecution {
                         peer.number),
                 (send.flags() & SendChain.SOLICITED) != 0);
         return SUCCESS;
+    }
+
+    /** Ends a receive that cannot take a message; the status of the send. */
+    private int refuse(QueuePair peer, PostedRequest receive, int status, int sendStatus) {
+        queuePairs.end(peer.receiveCq, receive.receiveId(), status, peer);
+        queuePairs.fail(peer);
+        return sendStatus;
     }
 
     /** Copies a message into the receive's buffers; false if it is longer than they are. */

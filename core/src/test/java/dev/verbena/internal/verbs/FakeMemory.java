@@ -13,6 +13,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.random.RandomGenerator;
+import java.util.stream.IntStream;
 
 /**
  * Memory regions and windows of a {@link FakeDevice}. Invalidating a window that is not bound is a
@@ -23,8 +24,12 @@ final class FakeMemory {
     private static final int QP_OP_ERROR = 2;
     private static final int BIND_ERROR = 6;
 
-    /** Memory that the peer may write to. */
-    private record Open(long start, long bytes) {}
+    /** Registered memory. */
+    private record Region(long start, long bytes) {
+        boolean contains(long address, long count) {
+            return address >= start && address + count <= start + bytes;
+        }
+    }
 
     private static final class Window {
         int key;
@@ -37,7 +42,8 @@ final class FakeMemory {
 
     private final FakeSettings settings;
     private final FakeObjects objects;
-    private final Map<Long, Open> open = new HashMap<>(); // by region
+    private final Map<Integer, Region> regions = new HashMap<>(); // by local key
+    private final Map<Long, Region> open = new HashMap<>(); // those that the peer may write to
     private final List<Long> openRegions = new ArrayList<>(); // its keys, to choose one
     private final Map<Long, Window> windows = new HashMap<>();
     private int lastKey;
@@ -59,10 +65,17 @@ final class FakeMemory {
         if (settings.optionalRightsError != 0 && (access & Rights.OPTIONAL) != 0) {
             return -settings.optionalRightsError;
         }
+        return register(new Region(memory.address(), memory.byteSize()), access);
+    }
+
+    private long register(Region region, int access) {
         long address = objects.makePlain("mr");
-        if (address > 0 && (access & Rights.REMOTE_WRITE) != 0) {
-            open.put(address, new Open(memory.address(), memory.byteSize()));
-            openRegions.add(address);
+        if (address > 0) {
+            regions.put(FakeDevice.localKeyOf(address), region);
+            if ((access & Rights.REMOTE_WRITE) != 0) {
+                open.put(address, region);
+                openRegions.add(address);
+            }
         }
         return address;
     }
@@ -83,6 +96,7 @@ final class FakeMemory {
             settings.notifyAll();
             return -Errno.EINVAL;
         }
+        regions.remove(FakeDevice.localKeyOf(mr));
         if (open.remove(mr) != null) {
             openRegions.remove(mr);
         }
@@ -100,7 +114,7 @@ final class FakeMemory {
         if (openRegions.isEmpty()) {
             return false;
         }
-        Open region = open.get(openRegions.get(random.nextInt(openRegions.size())));
+        Region region = open.get(openRegions.get(random.nextInt(openRegions.size())));
         Native.EVERYWHERE.set(JAVA_BYTE, region.start + random.nextLong(region.bytes), value);
         return true;
     }
@@ -158,7 +172,24 @@ final class FakeMemory {
                                                 && w.boundOn == qp
                                                 && address >= w.start
                                                 && address + bytes <= w.start + w.bytes)
-                || open.keySet().stream().anyMatch(mr -> FakeDevice.keyOf(mr) == key);
+                || open.entrySet().stream()
+                        .anyMatch(
+                                entry ->
+                                        FakeDevice.keyOf(entry.getKey()) == key
+                                                && entry.getValue().contains(address, bytes));
+    }
+
+    /** Whether all buffers of a request are memory of regions that are registered. */
+    boolean admits(PostedRequest request) {
+        List<MemorySegment> buffers = request.buffers();
+        return IntStream.range(0, buffers.size())
+                .allMatch(
+                        i -> {
+                            MemorySegment buffer = buffers.get(i);
+                            Region region = regions.get(request.localKey(i));
+                            return region != null
+                                    && region.contains(buffer.address(), buffer.byteSize());
+                        });
     }
 
     /** A queue pair is destroyed. */

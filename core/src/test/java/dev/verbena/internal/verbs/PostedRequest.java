@@ -19,6 +19,7 @@ import java.util.List;
 public record PostedRequest(long queue, byte[] request, byte[] sges, byte[] inline) {
     private static final int SGE_BYTES = 16;
     private static final int SGE_LENGTH = 8; // the offset of the length in it
+    private static final int SGE_KEY = 12;
 
     /** Copies an {@code ibv_send_wr}. */
     static PostedRequest send(long queue, long at) {
@@ -101,6 +102,16 @@ public record PostedRequest(long queue, byte[] request, byte[] sges, byte[] inli
         return bytes;
     }
 
+    /** The key of the region that a buffer claims to be of. */
+    int localKey(int buffer) {
+        return MemorySegment.ofArray(sges)
+                .get(JAVA_INT_UNALIGNED, (long) buffer * SGE_BYTES + SGE_KEY);
+    }
+
+    boolean isInline() {
+        return (flags() & SendChain.INLINE) != 0;
+    }
+
     /** The memory that its buffer list names. */
     List<MemorySegment> buffers() {
         return buffers(MemorySegment.ofArray(sges));
@@ -108,7 +119,7 @@ public record PostedRequest(long queue, byte[] request, byte[] sges, byte[] inli
 
     /** The bytes of a send: those that it had when it was posted if it is inline. */
     public byte[] message() {
-        return (flags() & SendChain.INLINE) != 0 ? inline : bytesOf(buffers());
+        return isInline() ? inline : bytesOf(buffers());
     }
 
     private static List<MemorySegment> buffers(MemorySegment list) {
