@@ -10,7 +10,9 @@ import dev.verbena.RemoteMemory;
 import dev.verbena.VerbenaException;
 
 import java.lang.foreign.Arena;
+import java.lang.foreign.MemoryLayout;
 import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
 import java.lang.reflect.Array;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
@@ -29,6 +31,7 @@ import java.util.Set;
 import java.util.concurrent.CancellationException;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.Executor;
 import java.util.concurrent.TimeoutException;
 
 /**
@@ -61,6 +64,7 @@ final class RandomCalls {
     private final Set<Object> roots = ConcurrentHashMap.newKeySet();
     private final List<String> wrong;
     private final Set<String> called = ConcurrentHashMap.newKeySet();
+    private volatile boolean ended;
 
     RandomCalls(List<String> wrong) {
         this.wrong = wrong;
@@ -72,7 +76,10 @@ final class RandomCalls {
         kept(object);
     }
 
-    /** For more calls: what a call returned, or a callback was given. */
+    /**
+     * Keeps what a call returned, or a callback was given, for more calls. After {@link #closeAll},
+     * it is closed at once.
+     */
     void kept(Object object) {
         if (object instanceof CompletableFuture<?> future) {
             var _ = future.thenAccept(this::kept);
@@ -81,12 +88,14 @@ final class RandomCalls {
                     objects.computeIfAbsent(object.getClass(), type -> new ArrayList<>());
             Object surplus = null;
             synchronized (some) {
-                if (some.stream().noneMatch(one -> one == object)) {
+                if (ended) {
+                    surplus = object;
+                } else if (some.stream().noneMatch(one -> one == object)) {
                     some.add(object);
                     surplus = some.size() > MOST_OF_A_KIND ? some.removeFirst() : null;
                 }
             }
-            if (surplus != null && roots.contains(surplus)) {
+            if (surplus != null && surplus != object && roots.contains(surplus)) {
                 kept(surplus);
             } else if (surplus != null) {
                 close(surplus);
@@ -109,8 +118,13 @@ final class RandomCalls {
 
     /** All that are left; those that others are made of last. */
     void closeAll() {
+        ended = true;
         List<Object> all = new ArrayList<>();
-        objects.values().forEach(all::addAll);
+        for (List<Object> some : objects.values()) {
+            synchronized (some) {
+                all.addAll(some);
+            }
+        }
         all.sort(Comparator.comparing(roots::contains));
         all.forEach(this::close);
     }
@@ -122,8 +136,12 @@ final class RandomCalls {
 
     /** Makes so many calls. */
     void run(Random random, int calls) {
-        for (int i = 0; i < calls; i++) {
-            call(random);
+        try {
+            for (int i = 0; i < calls; i++) {
+                call(random);
+            }
+        } catch (Throwable t) {
+            wrong.add("%s of the test itself at %s".formatted(t, top(t)));
         }
     }
 
@@ -182,14 +200,12 @@ final class RandomCalls {
 
     private void check(String call, Throwable thrown) {
         if (DOCUMENTED.stream().noneMatch(type -> type.isInstance(thrown))) {
-            StackTraceElement[] trace = thrown.getStackTrace();
-            wrong.add(
-                    "%s: %s at %s"
-                            .formatted(
-                                    call,
-                                    thrown,
-                                    Arrays.asList(trace).subList(0, Math.min(6, trace.length))));
+            wrong.add("%s: %s at %s".formatted(call, thrown, top(thrown)));
         }
+    }
+
+    private static List<StackTraceElement> top(Throwable thrown) {
+        return Arrays.stream(thrown.getStackTrace()).limit(6).toList();
     }
 
     private static Object any(List<Object> some, Random random) {
@@ -224,7 +240,9 @@ final class RandomCalls {
                     ? memory
                     : null;
         } else if (type == OpFlags.class || isOptions(type)) {
-            return constant(type, random);
+            return constant(type, type, random);
+        } else if (MemoryLayout.class.isAssignableFrom(type)) {
+            return constant(ValueLayout.class, type, random);
         } else if (type == Access[].class) {
             return new Access[] {Access.values()[random.nextInt(Access.values().length)]};
         } else if (type == QueuePairLimits.class) {
@@ -246,6 +264,8 @@ final class RandomCalls {
             return array;
         } else if (type.isEnum()) {
             return type.getEnumConstants()[random.nextInt(type.getEnumConstants().length)];
+        } else if (type == Executor.class) {
+            return (Executor) Thread::startVirtualThread; // one that loses no task
         } else if (type.isInterface() && !AutoCloseable.class.isAssignableFrom(type)) {
             return callback(type);
         }
@@ -279,11 +299,11 @@ final class RandomCalls {
         return isOurs(type) && type.getSimpleName().endsWith("Options");
     }
 
-    /** A public constant of its own type. */
-    private static Object constant(Class<?> type, Random random) {
+    /** A public constant of a class; null if it has none of this type. */
+    private static Object constant(Class<?> of, Class<?> type, Random random) {
         List<Object> constants = new ArrayList<>();
-        for (var field : type.getFields()) {
-            if (Modifier.isStatic(field.getModifiers()) && field.getType() == type) {
+        for (var field : of.getFields()) {
+            if (Modifier.isStatic(field.getModifiers()) && type.isAssignableFrom(field.getType())) {
                 try {
                     constants.add(field.get(null));
                 } catch (IllegalAccessException e) {

@@ -52,7 +52,11 @@ class RandomCallsTest {
         long seed = Trust.seed();
         Trust.Row row = Trust.row("random calls, %d threads".formatted(threads)).seed(seed);
         for (int world = 0; world < WORLDS && wrong.isEmpty(); world++) {
-            run(threads, seed + world);
+            try {
+                run(threads, seed + world);
+            } catch (Throwable t) {
+                throw new AssertionError("seed %d, world %d".formatted(seed, world), t);
+            }
         }
         row.inputs((long) WORLDS * CALLS).losses(wrong.size()).leaks(0).write();
         System.out.printf("Random calls of %d methods%n", called.size());
