@@ -90,12 +90,12 @@ final class FrameBuffers implements AutoCloseable {
             regions = first; // from here on, nothing needs memory
             free = numbers;
             freeCount = slab;
-            unused.forEach(one -> Closing.quietly(this, one));
+            unused.forEach(one -> Closing.quietly(domain, one));
         }
     }
 
     @Override
     public synchronized void close() {
-        regions.forEach(one -> Closing.quietly(this, one));
+        regions.forEach(one -> Closing.quietly(domain, one));
     }
 }

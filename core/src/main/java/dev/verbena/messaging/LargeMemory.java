@@ -171,7 +171,7 @@ final class LargeMemory implements AutoCloseable {
                 younger.next = null;
             }
             for (; block != null; block = block.next) { // none after it is younger
-                Closing.quietly(this, block.region);
+                Closing.quietly(domain, block.region);
             }
         }
     }

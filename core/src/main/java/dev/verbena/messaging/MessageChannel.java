@@ -469,7 +469,7 @@ public final class MessageChannel extends PolledConnection<SendCallback> {
             inbox.freeComing();
         }
         receives.need(-options.receiveDepth());
-        receives.release(this);
+        receives.release();
         return true;
     }
 

@@ -142,7 +142,7 @@ abstract sealed class PolledConnection<C> implements AutoCloseable
     /** Undoes this constructor when a later step of it throws. */
     final void discard() {
         pair.close();
-        receives.release(this);
+        receives.release();
         poller.release(queue, completions);
     }
 

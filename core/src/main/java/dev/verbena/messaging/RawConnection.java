@@ -477,7 +477,7 @@ public final class RawConnection extends PolledConnection<RawCallback> {
                         "The handler of %s threw when it was told of the end".formatted(this), t);
             }
         }
-        receives.release(this);
+        receives.release();
         return true;
     }
 

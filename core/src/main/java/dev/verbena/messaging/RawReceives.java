@@ -330,9 +330,9 @@ public final class RawReceives implements AutoCloseable {
     }
 
     /** By a connection that ends: closes it, unless others take their receives from it, too. */
-    void release(PolledConnection<?> of) {
+    void release() {
         if (shared == null) {
-            Closing.quietly(of, this);
+            Closing.quietly(this, this);
         }
     }
 
@@ -389,5 +389,10 @@ public final class RawReceives implements AutoCloseable {
             }
             released();
         }
+    }
+
+    @Override
+    public String toString() {
+        return "Receives of " + (pair == null ? poller : pair);
     }
 }

@@ -97,6 +97,23 @@ class ExposeAsyncTest {
         }
     }
 
+    /** The peer has taken it back just before it was asked to: its window waits for the answer. */
+    @Test
+    void theAnswerOfThePeerAloneFreesAWindow() {
+        try (OneThread two = OneThread.open()) {
+            Exposure asked = two.expose(WRITE, LONG);
+            RemoteMemory remote = two.announce(asked);
+            for (int i = 1; i < MOST; i++) {
+                two.announce(two.expose(WRITE, LONG));
+            }
+            CompletableFuture<Exposure> waits = exposeAsync(two, LONG);
+            asked.revoke();
+            takeBack(two, remote);
+            assertThat(two.log).containsExactly("SUCCESS x");
+            assertThat(waits).isCompleted();
+        }
+    }
+
     /** A bind has its slot in the send queue until a request behind it is acknowledged. */
     @Test
     void aFreeWindowWaitsForASlot() {

@@ -464,6 +464,30 @@ class LargeMessageTest {
         }
     }
 
+    @Test
+    void aSecondCloseWaitsNoLonger() {
+        keeps = true;
+        try (OneThread two = open(LARGE.withMaxMessage(100_000).withLargeMemory(0))) {
+            for (int i = 0; i < 2; i++) {
+                var _ = two.a.sendAsync(message(100_000));
+                two.run();
+            }
+            two.a.beginClose();
+            two.a.beginClose();
+            assertThat(two.a.sendsFrames()).as("the first one waits").isTrue();
+            for (int i = 0; i < 1000 && two.a.sendsFrames(); i++) {
+                two.leap(Duration.ofMillis(100));
+                int ignored = two.poller.poll();
+            }
+            assertThat(two.a.isOpen()).as("is about to disconnect").isTrue();
+            two.a.beginClose();
+            assertThat(two.a.sendsFrames()).isFalse();
+            two.run();
+            assertThat(two.a.isOpen()).isFalse();
+            releaseKept();
+        }
+    }
+
     @ParameterizedTest
     @ValueSource(booleans = {false, true})
     void theEndIsReportedToAll(boolean ofReceiver) {

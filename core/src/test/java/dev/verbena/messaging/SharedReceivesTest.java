@@ -9,8 +9,10 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import dev.verbena.Access;
 import dev.verbena.Adapter;
 import dev.verbena.FakeAdapters;
+import dev.verbena.LoggedMessages;
 import dev.verbena.MemoryRegion;
 import dev.verbena.RemoteMemory;
+import dev.verbena.Status;
 import dev.verbena.VerbenaException;
 import dev.verbena.internal.verbs.Errno;
 import dev.verbena.internal.verbs.FakeDevice;
@@ -346,6 +348,25 @@ class SharedReceivesTest {
             kept.forEach(Message::release);
         }
         assertThat(device.objects()).isZero();
+        device.dispose();
+    }
+
+    @Test
+    void theWarningOfMemoryThatCannotBeFreedNamesItsConnection() {
+        FakeDevice device = new FakeDevice();
+        device.sharedQueues = false;
+        try (Adapter adapter = FakeAdapters.open(device)) {
+            Poller poller = Poller.onThisThread(adapter, IdleStrategy.busySpin());
+            MessageChannel channel = new MessageChannel(poller, OPTIONS, null);
+            channel.fail(Status.INTERNAL_ERROR, "of a test", null);
+            device.destroyErrors.put("ibv_dereg_mr", Errno.EBUSY);
+            assertThat(LoggedMessages.of(() -> poll(poller)))
+                    .containsExactly(
+                            "Receives of %s could not close all of its parts"
+                                    .formatted(channel.pair));
+            device.destroyErrors.clear();
+            poller.close();
+        }
         device.dispose();
     }
 
