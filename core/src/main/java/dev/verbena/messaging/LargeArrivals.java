@@ -5,6 +5,7 @@ import dev.verbena.internal.util.SafeQueue;
 
 import org.jspecify.annotations.Nullable;
 
+import java.util.ArrayList;
 import java.util.Queue;
 
 /**
@@ -17,7 +18,7 @@ final class LargeArrivals {
     private final Outbox outbox;
     private final Queue<Message> coming = new SafeQueue<>(); // those that are not written
     private final Queue<Message> announced = new SafeQueue<>(); // of those: without an offer
-    private final Queue<Message> spare = new SafeQueue<>(); // objects for others
+    private final ArrayList<Message> spare = new ArrayList<>(0); // objects for others
     private int held; // that were announced, and not released
     private long bytes; // of those that have memory
 
@@ -33,10 +34,11 @@ final class LargeArrivals {
 
     /** The peer has announced one. */
     void announced(int length) {
-        Message message = spare.poll();
-        if (message == null) {
-            message = new Message();
+        if (spare.isEmpty()) {
+            spare.ensureCapacity(held + 1); // a release needs no memory
+            spare.add(new Message());
         }
+        Message message = spare.removeLast();
         message.announced(length);
         held++;
         coming.add(message);

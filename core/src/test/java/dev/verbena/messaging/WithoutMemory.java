@@ -15,6 +15,7 @@ import java.util.concurrent.CompletableFuture;
 /** What a channel does while the heap is full. */
 final class WithoutMemory {
     private static final int BLOCKS = 20;
+    private static final int MESSAGES = 4;
     private static final int BLOCK_BYTES = 5000;
 
     private static int done; // of what was to be done with a full heap
@@ -27,6 +28,7 @@ final class WithoutMemory {
             System.out.println(waiters(two));
             System.out.println(ends(two));
             System.out.println(blocks(two));
+            System.out.println(releases(two));
         }
     }
 
@@ -105,5 +107,24 @@ final class WithoutMemory {
         }
         giveBack.run();
         return "out of memory: %s, %d of %d blocks".formatted(failed, same, BLOCKS);
+    }
+
+    /** The program releases large messages. */
+    private static String releases(OneThread two) {
+        LargeArrivals arrivals = new LargeArrivals(two.a, two.a.outbox);
+        LargeMemory.Block[] all = new LargeMemory.Block[MESSAGES];
+        Message[] messages = new Message[MESSAGES];
+        for (int i = 0; i < MESSAGES; i++) {
+            arrivals.announced(BLOCK_BYTES);
+            all[i] = two.poller.memory().large().take(BLOCK_BYTES, two.a);
+            messages[i] = new Message();
+        }
+        withFullHeap(
+                () -> {
+                    for (int i = 0; i < MESSAGES; i++) {
+                        arrivals.released(all[i], messages[i]);
+                    }
+                });
+        return "out of memory: %s, %d messages left".formatted(failed, arrivals.held());
     }
 }

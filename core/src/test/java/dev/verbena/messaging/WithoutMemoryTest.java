@@ -24,6 +24,7 @@ class WithoutMemoryTest {
                 .containsExactly(
                         "out of memory: true, 0 waits, then 1024",
                         "out of memory: false, 8 of 8 steps",
-                        "out of memory: false, 20 of 20 blocks");
+                        "out of memory: false, 20 of 20 blocks",
+                        "out of memory: false, 0 messages left");
     }
 }

@@ -7,8 +7,8 @@ import io.netty.buffer.ByteBuf;
 import io.netty.buffer.ByteBufAllocator;
 import io.netty.channel.EventLoop;
 
-import java.util.ArrayDeque;
-import java.util.Deque;
+import java.util.Queue;
+import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.RejectedExecutionException;
 
 /**
@@ -19,7 +19,8 @@ import java.util.concurrent.RejectedExecutionException;
 final class Incoming {
     private final RdmaChannel channel;
     private final RdmaChannelConfig config;
-    private final Deque<Message> waiting = new ArrayDeque<>(1); // that were not read
+    private final Queue<Message> waiting = // that were not read
+            new ConcurrentLinkedQueue<>(); // an add without enough memory changes nothing
     private int firstRead; // bytes of the first one that were read
     private boolean readPending;
     private boolean inRound; // of reads

@@ -17,9 +17,9 @@ import org.jspecify.annotations.Nullable;
 import java.net.BindException;
 import java.net.InetSocketAddress;
 import java.net.SocketAddress;
-import java.util.ArrayDeque;
-import java.util.Deque;
 import java.util.Objects;
+import java.util.Queue;
+import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.atomic.AtomicInteger;
 
 /**
@@ -35,7 +35,8 @@ public final class RdmaServerChannel extends AbstractServerChannel implements Se
 
     private final AtomicInteger accepting = new AtomicInteger(); // children that do not stand yet
     private final RdmaServerChannelConfig config = new RdmaServerChannelConfig(this);
-    private final Deque<Connector> waiting = new ArrayDeque<>(); // while nobody reads
+    private final Queue<Connector> waiting = // while nobody reads
+            new ConcurrentLinkedQueue<>(); // an add without enough memory changes nothing
     private volatile boolean open = true;
     private volatile @Nullable Listener listener; // once it is bound
     private volatile @Nullable InetSocketAddress address; // also when it is closed
