@@ -23,7 +23,7 @@ final class Inbox {
     private final Credits credits;
     private final Outbox outbox;
     private final Exposures exposures;
-    private final Queue<Message> waiting = new SafeQueue<>();
+    private Queue<Message> waiting = SafeQueue.empty();
     private final Condition changed;
     private @Nullable LargeArrivals large; // null until the peer announces one
     private int unreleased; // messages that came in receives
@@ -131,6 +131,7 @@ final class Inbox {
 
     /** A message is for a thread that receives. */
     void waits(Message message) {
+        waiting = SafeQueue.own(waiting);
         waiting.add(message.retain());
         lock.signal(changed);
     }

@@ -34,11 +34,13 @@ final class LargeSends {
         }
     }
 
+    private static final Large[] NONE = {};
+
     private final MessageChannel channel;
     private final LargeMemory memory; // for copies
     private final int buffers; // of each message, at most
     private final int most;
-    private @Nullable Large[] ring = {}; // empty until the first message
+    private @Nullable Large[] ring = NONE; // until the first message
     private long copied; // bytes of messages that have a copy
     private long announced;
     private long acknowledged; // the frame that announces it has arrived
