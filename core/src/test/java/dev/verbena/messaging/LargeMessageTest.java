@@ -179,6 +179,32 @@ class LargeMessageTest {
         device.dispose();
     }
 
+    /**
+     * A device may report the end of a frame after the peer's answer to it: the announcement comes
+     * while as many control frames are outstanding as may be, and no other frame follows.
+     */
+    @Test
+    void memoryIsOfferedOnceControlFramesHaveEnded() {
+        try (OneThread two = open(LARGE.withReceives(2))) { // each message is reported
+            two.device.acknowledgedLate =
+                    one -> one.opcode() == SEND && one.message()[0] == Frame.CREDIT;
+            for (int i = 0; i < Credits.RESERVE; i++) {
+                two.a.trySend(message(10)).orThrow();
+                two.run();
+            }
+            CompletableFuture<Void> sent = two.a.sendAsync(message(2000));
+            two.run();
+            assertThat(sent).isNotDone();
+            int tick = two.pollerOfB.clock.tick();
+            for (int i = 0; i < 400; i++) {
+                two.run(); // the device reports the ends when polls have found nothing for long
+            }
+            assertThat(two.pollerOfB.clock.tick()).as("a tick would offer, too").isEqualTo(tick);
+            assertThat(sent).isCompleted();
+            assertGot(10, 10, 10, 10, 2000);
+        }
+    }
+
     /** With notes on keys behind it. */
     @Test
     void aMessageFromRegisteredMemoryCarriesNotes() {
