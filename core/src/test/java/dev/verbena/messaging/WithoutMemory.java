@@ -5,6 +5,7 @@ import static dev.verbena.messaging.OneThread.text;
 
 import dev.verbena.Status;
 import dev.verbena.child.FullHeap;
+import dev.verbena.internal.queue.EventChannel;
 import dev.verbena.messaging.WaitingRequests.Request;
 
 import java.util.ArrayList;
@@ -14,8 +15,7 @@ import java.util.concurrent.CompletableFuture;
 
 /** What a channel does while the heap is full. */
 final class WithoutMemory {
-    private static final int BLOCKS = 20;
-    private static final int MESSAGES = 4;
+    private static final int MANY = 20;
     private static final int BLOCK_BYTES = 5000;
 
     private static int done; // of what was to be done with a full heap
@@ -29,6 +29,7 @@ final class WithoutMemory {
             System.out.println(ends(two));
             System.out.println(blocks(two));
             System.out.println(releases(two));
+            System.out.println(events(two));
         }
     }
 
@@ -91,8 +92,8 @@ final class WithoutMemory {
     /** Memory for large messages is given back, and taken again. */
     private static String blocks(OneThread two) {
         LargeMemory large = two.poller.memory().large();
-        large.raiseLimit(BLOCKS * BLOCK_BYTES);
-        LargeMemory.Block[] all = new LargeMemory.Block[BLOCKS];
+        large.raiseLimit(MANY * BLOCK_BYTES);
+        LargeMemory.Block[] all = new LargeMemory.Block[MANY];
         Arrays.setAll(all, i -> large.take(BLOCK_BYTES, two.a));
         Runnable giveBack =
                 () -> {
@@ -102,29 +103,74 @@ final class WithoutMemory {
                 };
         withFullHeap(giveBack);
         int same = 0;
-        for (int i = BLOCKS - 1; i >= 0; i--) {
+        for (int i = MANY - 1; i >= 0; i--) {
             same += all[i] == large.take(BLOCK_BYTES, two.a) ? 1 : 0;
         }
         giveBack.run();
-        return "out of memory: %s, %d of %d blocks".formatted(failed, same, BLOCKS);
+        return "out of memory: %s, %d of %d blocks".formatted(failed, same, MANY);
     }
 
     /** The program releases large messages. */
     private static String releases(OneThread two) {
         LargeArrivals arrivals = new LargeArrivals(two.a, two.a.outbox);
-        LargeMemory.Block[] all = new LargeMemory.Block[MESSAGES];
-        Message[] messages = new Message[MESSAGES];
-        for (int i = 0; i < MESSAGES; i++) {
+        LargeMemory.Block[] all = new LargeMemory.Block[MANY];
+        Message[] messages = new Message[MANY];
+        for (int i = 0; i < MANY; i++) {
             arrivals.announced(BLOCK_BYTES);
             all[i] = two.poller.memory().large().take(BLOCK_BYTES, two.a);
             messages[i] = new Message();
         }
         withFullHeap(
                 () -> {
-                    for (int i = 0; i < MESSAGES; i++) {
+                    for (int i = 0; i < MANY; i++) {
                         arrivals.released(all[i], messages[i]);
                     }
                 });
         return "out of memory: %s, %d messages left".formatted(failed, arrivals.held());
+    }
+
+    /** A completion queue that fires at each raise. */
+    private static final class Fires implements EventChannel.Member {
+        final EventChannel<Fires>.Entry entry;
+
+        Fires(EventChannel<Fires> channel) {
+            entry = channel.reserve();
+            entry.enter(this);
+        }
+
+        @Override
+        public boolean collect(int events) {
+            return true;
+        }
+
+        @Override
+        public boolean expectsEvent() {
+            return false;
+        }
+
+        @Override
+        public void channelFailed(int errno) {}
+    }
+
+    /** Completion queues fire, and fire again when there is memory. */
+    private static String events(OneThread two) {
+        EventChannel<Fires> channel = new EventChannel<>(two.device);
+        Fires[] all = new Fires[MANY];
+        Arrays.setAll(all, i -> new Fires(channel));
+        Runnable raise =
+                () -> {
+                    for (Fires one : all) {
+                        one.entry.raise();
+                    }
+                };
+        withFullHeap(raise);
+        raise.run();
+        int fired = 0;
+        while (channel.await(0) != null) {
+            fired++;
+        }
+        channel.free();
+        two.device.destroyChannel(channel.address());
+        return "out of memory: %s, %d of %d queues fire".formatted(failed, fired, MANY);
     }
 }

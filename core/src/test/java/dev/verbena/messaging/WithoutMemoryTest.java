@@ -25,6 +25,7 @@ class WithoutMemoryTest {
                         "out of memory: true, 0 waits, then 1024",
                         "out of memory: false, 8 of 8 steps",
                         "out of memory: false, 20 of 20 blocks",
-                        "out of memory: false, 0 messages left");
+                        "out of memory: false, 0 messages left",
+                        "out of memory: true, 20 of 20 queues fire");
     }
 }
