@@ -72,7 +72,7 @@ public final class QueuePair extends NativeObject implements SendRequests {
     private final @Nullable SharedReceiveQueue sharedReceives;
     private final QueuePairLimits limits;
     private final Handle handle;
-    private final SendQueue sends;
+    final SendQueue sends; // where SendRequests posts
     private final @Nullable ReceiveQueue receives; // null with a shared receive queue
 
     QueuePair(
@@ -514,36 +514,6 @@ public final class QueuePair extends NativeObject implements SendRequests {
      */
     public void failIfStalled(Duration timeout) {
         run(() -> handle.watch().start(timeout));
-    }
-
-    // ---- how a request of SendRequests is posted
-
-    PostResult post(
-            Operation operation,
-            long context,
-            BufferList buffers,
-            long remoteAddress,
-            int remoteToken,
-            long operand,
-            long swap,
-            OpFlags flags) {
-        if (buffers == null || flags == null) {
-            sends.postDeferred();
-            Arguments.notNull(buffers, "buffers");
-            Arguments.notNull(flags, "flags");
-        }
-        return answer(
-                operation.name(),
-                sends.post(
-                        operation,
-                        context,
-                        buffers.buffers,
-                        remoteAddress,
-                        remoteToken,
-                        operand,
-                        swap,
-                        // A constant for the JIT where the caller's flags are one.
-                        flags == OpFlags.NONE ? 0 : flags.bits));
     }
 
     /**

@@ -43,8 +43,8 @@ import dev.verbena.internal.util.Arguments;
  */
 @CheckReturnValue
 public final class RequestBatch implements SendRequests {
-    private final QueuePair queuePair;
-    private final Batch batch;
+    final QueuePair queuePair;
+    final Batch batch; // where SendRequests records
     private final int capacity;
 
     /**
@@ -219,35 +219,6 @@ public final class RequestBatch implements SendRequests {
         return new IllegalArgumentException(
                 "Request %d of the batch is a %s, which %s"
                         .formatted(index, operation.name(), why));
-    }
-
-    // ---- recording
-
-    /** Refuses a request whose bytes are not within the peer's memory. */
-    PostResult refuseOutside(Operation operation) {
-        return queuePair.answer(operation.name(), PostResult.OUTSIDE_REMOTE_MEMORY);
-    }
-
-    PostResult add(
-            Operation operation,
-            long context,
-            BufferList buffers,
-            long remoteAddress,
-            int remoteToken,
-            long operand,
-            long swap,
-            OpFlags flags) {
-        return queuePair.answer(
-                operation.name(),
-                batch.add(
-                        operation,
-                        context,
-                        buffers.buffers,
-                        remoteAddress,
-                        remoteToken,
-                        operand,
-                        swap,
-                        flags == OpFlags.NONE ? 0 : flags.bits));
     }
 
     @Override

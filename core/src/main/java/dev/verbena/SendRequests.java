@@ -5,6 +5,8 @@ import com.google.errorprone.annotations.CheckReturnValue;
 import dev.verbena.internal.queue.Operation;
 import dev.verbena.internal.util.Arguments;
 
+import org.jspecify.annotations.Nullable;
+
 /**
  * The requests of a send queue (NDK: initiator queue; verbs: {@code ibv_send_wr}): a {@link
  * QueuePair} posts each at once, a {@link RequestBatch} records them, to be posted together. Binds
@@ -368,6 +370,11 @@ public sealed interface SendRequests permits QueuePair, RequestBatch {
 
     // ---- where they go
 
+    /** The queue pair that posts or counts the requests. */
+    private QueuePair queuePair() {
+        return this instanceof RequestBatch batch ? batch.queuePair : (QueuePair) this;
+    }
+
     private PostResult post(
             Operation operation,
             long context,
@@ -377,49 +384,58 @@ public sealed interface SendRequests permits QueuePair, RequestBatch {
             long operand,
             long swap,
             OpFlags flags) {
-        return this instanceof QueuePair queuePair
-                ? queuePair.post(
-                        operation,
-                        context,
-                        buffers,
-                        remoteAddress,
-                        remoteToken,
-                        operand,
-                        swap,
-                        flags)
-                : ((RequestBatch) this)
-                        .add(
+        checkPresent(buffers, "buffers");
+        checkPresent(flags, "flags");
+        // A constant for the JIT where the caller's flags are one.
+        int bits = flags == OpFlags.NONE ? 0 : flags.bits;
+        QueuePair queuePair = queuePair();
+        return queuePair.answer(
+                operation.name(),
+                this instanceof RequestBatch recorded
+                        ? recorded.batch.add(
                                 operation,
                                 context,
-                                buffers,
+                                buffers.buffers,
                                 remoteAddress,
                                 remoteToken,
                                 operand,
                                 swap,
-                                flags);
+                                bits)
+                        : queuePair.sends.post(
+                                operation,
+                                context,
+                                buffers.buffers,
+                                remoteAddress,
+                                remoteToken,
+                                operand,
+                                swap,
+                                bits));
     }
 
-    /**
-     * Whether all bytes of the buffers are within the memory, counted from the offset.
-     *
-     * @throws NullPointerException after what was deferred before was posted
-     */
-    private boolean isWithin(BufferList buffers, RemoteMemory memory, long offset) {
-        if (memory == null || buffers == null) {
+    /** Throws for a missing argument, after what was deferred before was posted. */
+    private void checkPresent(@Nullable Object argument, String name) {
+        if (argument == null) {
             if (this instanceof QueuePair queuePair) {
-                queuePair.handle().sends().postDeferred();
+                queuePair.sends.postDeferred();
             }
-            Arguments.notNull(memory, "memory");
-            Arguments.notNull(buffers, "buffers");
+            Arguments.notNull(argument, name);
         }
+    }
+
+    /** Whether all bytes of the buffers are within the memory, counted from the offset. */
+    private boolean isWithin(BufferList buffers, RemoteMemory memory, long offset) {
+        checkPresent(memory, "memory");
+        checkPresent(buffers, "buffers");
         return memory.holds(offset, buffers.bytes());
     }
 
     private PostResult refuse(Operation operation) {
-        return this instanceof QueuePair queuePair
-                ? queuePair.answer(
+        PostResult outside = PostResult.OUTSIDE_REMOTE_MEMORY;
+        return queuePair()
+                .answer(
                         operation.name(),
-                        queuePair.handle().sends().refuseOutside(PostResult.OUTSIDE_REMOTE_MEMORY))
-                : ((RequestBatch) this).refuseOutside(operation);
+                        this instanceof QueuePair queuePair
+                                ? queuePair.sends.refuseOutside(outside)
+                                : outside);
     }
 }

@@ -289,7 +289,8 @@ class RequestBatchTest {
                         .isEqualTo(Status.NO_MORE_ENTRIES);
                 assertThat(batch.size()).isOne();
                 assertThatThrownBy(() -> batch.send(3, null, OpFlags.NONE))
-                        .isInstanceOf(NullPointerException.class);
+                        .isInstanceOf(NullPointerException.class)
+                        .hasMessage("buffers must not be null");
                 assertThat(batch).hasToString("1 of 1 requests of " + rig.a);
             }
         }
