@@ -369,8 +369,9 @@ public final class Connector extends NativeObject {
      * @param callback called with SUCCESS if this side disconnected or closed; CONNECTION_INVALID
      *     if the peer did or its process ended; CONNECTION_ABORTED if a request failed and its
      *     completion was polled (for example with IO_TIMEOUT, if the peer's host is unreachable),
-     *     or if the device reports that the queue pair has failed; DEVICE_REMOVED; or
-     *     INTERNAL_ERROR if the adapter's event thread ended. It may block, and close any object
+     *     if the device reports that the queue pair has failed, or if the connection manager gives
+     *     the connection up ({@link #disconnectReason}); DEVICE_REMOVED; or INTERNAL_ERROR if the
+     *     adapter's event thread ended. It may block, and close any object
      */
     public void onDisconnect(Consumer<Status> callback) {
         Arguments.notNull(callback, "callback");
@@ -393,9 +394,12 @@ public final class Connector extends NativeObject {
      *       new connection of the same queue pair number, and the old one did not answer
      *   <li>{@code RDMA_CM_EVENT_REJECTED}: the peer gave up before it knew that the connection was
      *       established
-     *   <li>{@code RDMA_CM_EVENT_UNREACHABLE}: the same, or the link-layer address of the next hop
-     *       changed (from Linux 6.0 on)
+     *   <li>{@code RDMA_CM_EVENT_UNREACHABLE}: the peer did not confirm that the connection was
+     *       established, or the link-layer address of the next hop changed (from Linux 6.0 on)
      * </ul>
+     *
+     * <p>All but the first and a rejection are reported as CONNECTION_ABORTED: what the peer sent
+     * last may not have arrived.
      *
      * <p>The peer's program cannot add a reason of its own: the kernel sends none.
      *

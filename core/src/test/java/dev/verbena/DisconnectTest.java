@@ -8,7 +8,7 @@ import dev.verbena.internal.verbs.PostedRequest;
 
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
-import org.junit.jupiter.params.provider.EnumSource;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 import java.net.InetSocketAddress;
@@ -59,11 +59,13 @@ class DisconnectTest extends ConnectorRig {
     @Test
     void theKernelsOwnDisconnectCanBeToldFromThePeers() throws Exception {
         Connector[] both = connected();
-        CountDownLatch over = new CountDownLatch(2);
-        both[0].onDisconnect(status -> over.countDown());
-        both[1].onDisconnect(status -> over.countDown());
+        CompletableFuture<Status> first = new CompletableFuture<>();
+        CompletableFuture<Status> second = new CompletableFuture<>();
+        both[0].onDisconnect(first::complete);
+        both[1].onDisconnect(second::complete);
         network.emit("ESTABLISHED", ConnectionEvent.Kind.DISCONNECTED, -Errno.ETIMEDOUT);
-        Until.reached(over);
+        assertThat(first.get(30, TimeUnit.SECONDS)).isEqualTo(Status.CONNECTION_ABORTED);
+        assertThat(second.get(30, TimeUnit.SECONDS)).isEqualTo(Status.CONNECTION_ABORTED);
         assertThat(both[0].disconnectReason())
                 .startsWith("RDMA_CM_EVENT_DISCONNECTED, status -110: ")
                 .contains("ETIMEDOUT");
@@ -317,7 +319,7 @@ class DisconnectTest extends ConnectorRig {
         BlockingQueue<Status> here = new LinkedBlockingQueue<>();
         both[0].onDisconnect(here::add);
         network.emit("ESTABLISHED", ConnectionEvent.Kind.TIMEWAIT_EXIT, 0);
-        assertThat(here.poll(30, TimeUnit.SECONDS)).isEqualTo(Status.CONNECTION_INVALID);
+        assertThat(here.poll(30, TimeUnit.SECONDS)).isEqualTo(Status.CONNECTION_ABORTED);
         assertThat(near.connected()).isFalse();
     }
 
@@ -340,15 +342,20 @@ class DisconnectTest extends ConnectorRig {
                 .isEqualTo(Status.CONNECTION_ABORTED);
     }
 
+    /** Only a peer that has rejected the connection closed it. */
     @ParameterizedTest
-    @EnumSource(names = {"REJECTED", "UNREACHABLE", "TIMEWAIT_EXIT"})
-    void thePeerGaveUpBeforeItKnewThatTheConnectionWasEstablished(ConnectionEvent.Kind kind)
+    @CsvSource({
+        "REJECTED, CONNECTION_INVALID",
+        "UNREACHABLE, CONNECTION_ABORTED",
+        "TIMEWAIT_EXIT, CONNECTION_ABORTED"
+    })
+    void theConnectionManagerReportsTheEndByAnotherEvent(ConnectionEvent.Kind kind, Status end)
             throws Exception {
         Connector[] both = connected();
         BlockingQueue<Status> callbacks = new LinkedBlockingQueue<>();
         both[0].onDisconnect(callbacks::add);
         network.emit("ESTABLISHED", kind, 4);
-        assertThat(callbacks.take()).isEqualTo(Status.CONNECTION_INVALID);
+        assertThat(callbacks.take()).isEqualTo(end);
         assertThat(near.connected()).isFalse();
         assertThat(both[0].disconnectReason()).isEqualTo("RDMA_CM_EVENT_%s, status 4", kind);
         both[0].disconnect();

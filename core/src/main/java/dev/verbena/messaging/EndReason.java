@@ -15,6 +15,7 @@ import org.jspecify.annotations.Nullable;
  */
 abstract class EndReason {
     private static final String CLOSED_HERE = "this side closed it";
+    private static final String LOST = "the connection was lost";
     private static final String BY_PEER =
             "the device refused a request of the peer, which broke the connection: most often the peer used or invalidated a token that is wrong or was revoked, invalidated that of a region, or went beyond the range or the rights of a token";
 
@@ -103,8 +104,10 @@ abstract class EndReason {
         }
     }
 
-    /** The connection has ended, with this status. */
-    void disconnected(Status reported) {
+    /**
+     * The connection has ended, with this status, by this event of the connection manager or "".
+     */
+    void disconnected(Status reported, String event) {
         if (reported == Status.SUCCESS) {
             closedHere();
         } else if (!closing && failedByPeer()) {
@@ -112,7 +115,7 @@ abstract class EndReason {
         } else if (reported == Status.CONNECTION_INVALID) {
             ended(reported, "the peer closed it, or its process has ended");
         } else {
-            ended(reported, "the connection was lost");
+            ended(reported, event.isEmpty() ? LOST : LOST + ": " + event);
         }
     }
 

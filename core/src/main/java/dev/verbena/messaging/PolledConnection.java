@@ -381,7 +381,8 @@ abstract sealed class PolledConnection<C> implements AutoCloseable
 
     /** The connection has ended. */
     final void disconnected(Status status) {
-        reason.disconnected(status);
+        Connector by = connector;
+        reason.disconnected(status, by == null ? "" : by.disconnectReason());
     }
 
     /** Whether it is open, and not being closed. */

@@ -287,6 +287,23 @@ class MessageServerTest {
         }
     }
 
+    /** The link-layer address of the next hop has changed: nobody has closed the channel. */
+    @Test
+    void aChannelThatTheConnectionManagerGivesUpIsLost() throws Exception {
+        try (FakeFabric fabric = new FakeFabric();
+                Poller poller = Poller.start(fabric.adapter, IdleStrategy.events());
+                MessageServer _ =
+                        MessageServer.listen(poller, port(PORT), SMALL, 1, null, channel -> {});
+                MessageChannel channel = connect(poller)) {
+            fabric.network.emit("ESTABLISHED", ConnectionEvent.Kind.UNREACHABLE, -Errno.ETIMEDOUT);
+            assertThat(channel.closed().get(30, TimeUnit.SECONDS))
+                    .isEqualTo(Status.CONNECTION_ABORTED);
+            assertThat(channel.closeReason())
+                    .hasMessageContaining(
+                            "the connection was lost: RDMA_CM_EVENT_UNREACHABLE, status -110");
+        }
+    }
+
     /** Of a poller of this thread, whose queues nobody else may post on. */
     @Test
     void onAConfinedPollerTheAnswerIsPostedByItsThread() throws Exception {

@@ -8,6 +8,8 @@ public enum CloseReason {
     LOCAL(Status.SUCCESS),
     /** The peer disconnected, or its process ended. */
     PEER(Status.CONNECTION_INVALID),
+    /** The connection manager gave it up: the network has failed, or the peer's machine. */
+    LOST(Status.CONNECTION_ABORTED),
     /** A request failed, and with it the connection. */
     REQUEST_FAILED(Status.CONNECTION_ABORTED),
     /** The device is gone. */

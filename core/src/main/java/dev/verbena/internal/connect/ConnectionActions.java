@@ -216,7 +216,8 @@ final class ConnectionActions {
             case FAIL_DISCONNECT -> failDisconnect(reason(input, from), outcome);
             case JOIN_DISCONNECT -> outcome.result = outstandingStep().future();
             case FLUSH_AND_RELEASE -> flushAndRelease(outcome);
-            case REPORT_PEER_DISCONNECT -> reportPeerDisconnect(((Event) input).event());
+            case REPORT_PEER_DISCONNECT -> reportEnd(((Event) input).event(), CloseReason.PEER);
+            case REPORT_LOST_CONNECTION -> reportEnd(((Event) input).event(), CloseReason.LOST);
             case REPORT_FAILED_REQUEST -> reportFailedRequest();
             case REPORT_LOST_EVENTS -> reportLostEvents(reason(input, from));
             case FAIL_WITH_DEVICE -> fail(reason(input, from), false, outcome);
@@ -421,11 +422,11 @@ final class ConnectionActions {
 
     // ---- actions when the connection ends from elsewhere
 
-    private void reportPeerDisconnect(ConnectionEvent event) {
+    private void reportEnd(ConnectionEvent event, CloseReason reason) {
         disconnectReason = FailureMessages.ofDisconnect(event);
         queuePair().refusePosts();
         identifier().disconnect(); // confirms
-        end.complete(CloseReason.PEER);
+        end.complete(reason);
     }
 
     private void reportFailedRequest() {

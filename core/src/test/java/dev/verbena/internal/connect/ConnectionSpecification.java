@@ -127,8 +127,10 @@ final class ConnectionSpecification {
             ESTABLISHED
               DISCONNECT -> DRAINING: drain, drained?, step begins
               DISCONNECT if drained -> DISCONNECTING: drain, drained?, flush, disconnect, step begins
-              PEER_DISCONNECTED DISCONNECT_UNANSWERED TIMEWAIT_EXIT ROUTE_ERROR CONNECT_ERROR UNREACHABLE \
-                REJECTED -> PEER_LEFT: shut, disconnect, ends PEER
+              PEER_DISCONNECTED REJECTED -> PEER_LEFT: shut, disconnect, ends PEER
+            # The peer has not disconnected: the network has failed, or its machine.
+              DISCONNECT_UNANSWERED TIMEWAIT_EXIT ROUTE_ERROR CONNECT_ERROR UNREACHABLE \
+                -> PEER_LEFT: shut, disconnect, ends LOST
               WORK_REQUEST_FAILED -> PEER_LEFT: shut, disconnect, ends REQUEST_FAILED
               DEVICE_REMOVED -> ENDED: flush, destroy, used, ends DEVICE_REMOVED
               EVENT_THREAD_ENDED -> ESTABLISHED: ends EVENT_THREAD_ENDED, shows why
