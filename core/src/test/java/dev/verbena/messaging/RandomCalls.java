@@ -146,9 +146,10 @@ final class RandomCalls {
     }
 
     private void call(Random random) {
-        List<List<Object>> kinds = new ArrayList<>(objects.values());
-        kinds.sort(Comparator.comparing(some -> some.getFirst().getClass().getName()));
-        Object target = any(kinds.get(random.nextInt(kinds.size())), random);
+        Object target = pooled(Object.class, random);
+        if (target == null) {
+            return;
+        }
         List<Method> methods =
                 Arrays.stream(target.getClass().getMethods())
                         .filter(method -> !Modifier.isStatic(method.getModifiers()))
@@ -206,12 +207,6 @@ final class RandomCalls {
 
     private static List<StackTraceElement> top(Throwable thrown) {
         return Arrays.stream(thrown.getStackTrace()).limit(6).toList();
-    }
-
-    private static Object any(List<Object> some, Random random) {
-        synchronized (some) {
-            return some.get(random.nextInt(some.size()));
-        }
     }
 
     // ---- arguments
@@ -272,13 +267,24 @@ final class RandomCalls {
         return pooled(type, random);
     }
 
+    /**
+     * One of a random kind; null if there is none, or another thread is about to add the first of
+     * that kind.
+     */
     private Object pooled(Class<?> type, Random random) {
         List<List<Object>> kinds =
                 objects.entrySet().stream()
                         .filter(entry -> type.isAssignableFrom(entry.getKey()))
+                        .sorted(Comparator.comparing(entry -> entry.getKey().getName()))
                         .map(Map.Entry::getValue)
                         .toList();
-        return kinds.isEmpty() ? null : any(kinds.get(random.nextInt(kinds.size())), random);
+        if (kinds.isEmpty()) {
+            return null;
+        }
+        List<Object> some = kinds.get(random.nextInt(kinds.size()));
+        synchronized (some) {
+            return some.isEmpty() ? null : some.get(random.nextInt(some.size()));
+        }
     }
 
     private BufferList buffers(Random random) {
