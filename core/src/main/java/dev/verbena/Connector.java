@@ -392,14 +392,14 @@ public final class Connector extends NativeObject {
      *   <li>{@code RDMA_CM_EVENT_DISCONNECTED, status 0}: the peer's disconnect
      *   <li>the same with status -110: the kernel disconnected because the peer's host asked for a
      *       new connection of the same queue pair number, and the old one did not answer
-     *   <li>{@code RDMA_CM_EVENT_REJECTED}: the peer gave up before it knew that the connection was
-     *       established
+     *   <li>{@code RDMA_CM_EVENT_REJECTED, status 28}: the peer's program gave up before it knew
+     *       that the connection was established; with another status, its kernel did
      *   <li>{@code RDMA_CM_EVENT_UNREACHABLE}: the peer did not confirm that the connection was
      *       established, or the link-layer address of the next hop changed (from Linux 6.0 on)
      * </ul>
      *
-     * <p>All but the first and a rejection are reported as CONNECTION_ABORTED: what the peer sent
-     * last may not have arrived.
+     * <p>Only the first, and status 28 of a rejection, are a close by the peer. All others are
+     * reported as CONNECTION_ABORTED: what the peer sent last may not have arrived.
      *
      * <p>The peer's program cannot add a reason of its own: the kernel sends none.
      *

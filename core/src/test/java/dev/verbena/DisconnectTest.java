@@ -342,22 +342,24 @@ class DisconnectTest extends ConnectorRig {
                 .isEqualTo(Status.CONNECTION_ABORTED);
     }
 
-    /** Only a peer that has rejected the connection closed it. */
+    /** Only a peer whose program has rejected the connection closed it. */
     @ParameterizedTest
     @CsvSource({
-        "REJECTED, CONNECTION_INVALID",
-        "UNREACHABLE, CONNECTION_ABORTED",
-        "TIMEWAIT_EXIT, CONNECTION_ABORTED"
+        "REJECTED, 28, CONNECTION_INVALID",
+        "REJECTED, 10, CONNECTION_ABORTED",
+        "UNREACHABLE, 4, CONNECTION_ABORTED",
+        "TIMEWAIT_EXIT, 0, CONNECTION_ABORTED"
     })
-    void theConnectionManagerReportsTheEndByAnotherEvent(ConnectionEvent.Kind kind, Status end)
-            throws Exception {
+    void theConnectionManagerReportsTheEndByAnotherEvent(
+            ConnectionEvent.Kind kind, int status, Status end) throws Exception {
         Connector[] both = connected();
         BlockingQueue<Status> callbacks = new LinkedBlockingQueue<>();
         both[0].onDisconnect(callbacks::add);
-        network.emit("ESTABLISHED", kind, 4);
+        network.emit("ESTABLISHED", kind, status);
         assertThat(callbacks.take()).isEqualTo(end);
         assertThat(near.connected()).isFalse();
-        assertThat(both[0].disconnectReason()).isEqualTo("RDMA_CM_EVENT_%s, status 4", kind);
+        assertThat(both[0].disconnectReason())
+                .isEqualTo("RDMA_CM_EVENT_%s, status %d", kind, status);
         both[0].disconnect();
         assertThat(callbacks).isEmpty();
         assertThat(both[0].disconnectReason()).as("kept").contains(kind.name());

@@ -15,7 +15,6 @@ import org.jspecify.annotations.Nullable;
  */
 abstract class EndReason {
     private static final String CLOSED_HERE = "this side closed it";
-    private static final String LOST = "the connection was lost";
     private static final String BY_PEER =
             "the device refused a request of the peer, which broke the connection: most often the peer used or invalidated a token that is wrong or was revoked, invalidated that of a region, or went beyond the range or the rights of a token";
 
@@ -115,7 +114,9 @@ abstract class EndReason {
         } else if (reported == Status.CONNECTION_INVALID) {
             ended(reported, "the peer closed it, or its process has ended");
         } else {
-            ended(reported, event.isEmpty() ? LOST : LOST + ": " + event);
+            String lost =
+                    event.isEmpty() ? "the connection was lost" : "the connection was lost: %s";
+            set(ToCome.after(reported), reported, lost, event, null, null);
         }
     }
 

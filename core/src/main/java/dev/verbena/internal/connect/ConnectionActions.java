@@ -216,8 +216,7 @@ final class ConnectionActions {
             case FAIL_DISCONNECT -> failDisconnect(reason(input, from), outcome);
             case JOIN_DISCONNECT -> outcome.result = outstandingStep().future();
             case FLUSH_AND_RELEASE -> flushAndRelease(outcome);
-            case REPORT_PEER_DISCONNECT -> reportEnd(((Event) input).event(), CloseReason.PEER);
-            case REPORT_LOST_CONNECTION -> reportEnd(((Event) input).event(), CloseReason.LOST);
+            case REPORT_END -> reportEnd(((Event) input).event());
             case REPORT_FAILED_REQUEST -> reportFailedRequest();
             case REPORT_LOST_EVENTS -> reportLostEvents(reason(input, from));
             case FAIL_WITH_DEVICE -> fail(reason(input, from), false, outcome);
@@ -422,11 +421,20 @@ final class ConnectionActions {
 
     // ---- actions when the connection ends from elsewhere
 
-    private void reportEnd(ConnectionEvent event, CloseReason reason) {
+    private void reportEnd(ConnectionEvent event) {
         disconnectReason = FailureMessages.ofDisconnect(event);
         queuePair().refusePosts();
         identifier().disconnect(); // confirms
-        end.complete(reason);
+        end.complete(closedByPeer(event) ? CloseReason.PEER : CloseReason.LOST);
+    }
+
+    /** Otherwise what the peer sent last may not have arrived. */
+    private static boolean closedByPeer(ConnectionEvent event) {
+        return switch (event.kind()) {
+            case DISCONNECTED -> event.status() == 0;
+            case REJECTED -> event.status() == ConnectionEvent.REJECTED_BY_PROGRAM;
+            default -> false;
+        };
     }
 
     private void reportFailedRequest() {

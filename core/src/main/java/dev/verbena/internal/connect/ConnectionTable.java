@@ -123,10 +123,8 @@ final class ConnectionTable {
 
         // ---- the end, from elsewhere
 
-        /** Refuses posts, calls rdma_disconnect as a reply, reports the peer's disconnect. */
-        REPORT_PEER_DISCONNECT,
-        /** The same, but reports that the connection was lost. */
-        REPORT_LOST_CONNECTION,
+        /** Refuses posts, calls rdma_disconnect as a reply, reports that it was closed or lost. */
+        REPORT_END,
         /** Refuses posts, calls rdma_disconnect, reports the failure. */
         REPORT_FAILED_REQUEST,
         /** Stores the reason, reports that nothing will be known of this connection any more. */
@@ -262,16 +260,13 @@ final class ConnectionTable {
         row(disconnected, ACCEPTED, STORE_REASON, ACCEPTANCE_LOST);
         row(disconnected, REQUEST, STORE_REASON, REQUEST_LOST);
 
-        // A peer that gives up before it has word that the connection is established rejects it.
-        // Of all else, what was sent last may not have arrived: not to be taken for a disconnect.
-        // TIMEWAIT_EXIT comes long after a disconnect; should that have been missed, the connection
-        // has ended all the same.
-        Set<ConnectionTrigger> ends = on(PEER_DISCONNECTED, REJECTED);
-        Set<ConnectionTrigger> losses = on(ROUTE_ERROR, CONNECT_ERROR, UNREACHABLE);
-        losses.addAll(on(DISCONNECT_UNANSWERED, TIMEWAIT_EXIT));
-        row(ends, in(ESTABLISHED), REPORT_PEER_DISCONNECT, PEER_LEFT);
-        row(losses, in(ESTABLISHED), REPORT_LOST_CONNECTION, PEER_LEFT);
-        ends.addAll(losses);
+        // A peer that gives up before it has word that the connection is established is reported by
+        // an event of an attempt. TIMEWAIT_EXIT comes long after a disconnect; should that have
+        // been missed, the connection has ended all the same.
+        Set<ConnectionTrigger> ends =
+                on(PEER_DISCONNECTED, ROUTE_ERROR, CONNECT_ERROR, UNREACHABLE, REJECTED);
+        ends.addAll(on(DISCONNECT_UNANSWERED, TIMEWAIT_EXIT));
+        row(ends, in(ESTABLISHED), REPORT_END, PEER_LEFT);
         row(ends, in(DRAINING), CONFIRM_DISCONNECT, ENDED);
         row(ends, in(CLOSING), FINISH_CLOSE, CLOSED);
         row(on(DISCONNECT_UNANSWERED), in(DISCONNECTING), FAIL_DISCONNECT, ENDED);

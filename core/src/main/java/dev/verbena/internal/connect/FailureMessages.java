@@ -76,7 +76,7 @@ public final class FailureMessages {
         };
     }
 
-    /** The event by which a peer ended a connection; its kind has the name of rdma_cm's. */
+    /** The event that ended a connection; its kind has the name of rdma_cm's. */
     static String ofDisconnect(ConnectionEvent event) {
         int status = event.status();
         return "RDMA_CM_EVENT_%s, status %d%s"
