@@ -1,7 +1,7 @@
 # shellcheck shell=bash
-# Tests of `ci/roce trust`: what it runs, and the table of figures.
+# Tests of `ci/roce trust`: what it runs, and the table of figures; and of the mutants of the suite.
 #
-# Reads: BOX (run)
+# Reads: BOX, CI_DIR (run)
 # Sets:  nothing
 # For other files: nothing but tests
 
@@ -73,4 +73,15 @@ LINES
     grep -qF -e '-DskipTests' "$BOX/built"
     grep -qx 'limit 720' "$BOX/err"
     [ ! -e "$BOX/checkout/native-test/trust/results.txt" ]
+}
+
+# They run seldom: without this test, nobody would notice a patch of lines that have changed since.
+test_each_mutant_of_the_trust_suite_applies_to_the_library_of_today() {
+    local mutants=native-test/trust/mutants patch stale=''
+    command -v git >/dev/null || skip "git is not installed" # it needs no repository
+    cd "$CI_DIR/.." || return
+    for patch in "$mutants"/*.patch; do
+        git apply --check "$patch" || stale+=" ${patch##*/}"
+    done
+    [ -z "$stale" ] || { echo "in $mutants, to be rewritten with the same meaning for the code of today:$stale"; return 1; }
 }
