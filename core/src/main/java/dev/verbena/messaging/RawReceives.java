@@ -19,7 +19,7 @@ import dev.verbena.internal.util.Log;
 import org.jspecify.annotations.Nullable;
 
 import java.lang.foreign.MemorySegment;
-import java.util.ArrayDeque;
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.BitSet;
 
@@ -56,7 +56,7 @@ public final class RawReceives implements AutoCloseable {
     private @Nullable QueuePair pair; // where they are not shared
 
     // Changed by the polling thread, under the monitor.
-    private final ArrayDeque<MemoryRegion> regions = new ArrayDeque<>(); // of the receives
+    private final ArrayList<MemoryRegion> regions = new ArrayList<>(); // of the receives
     private volatile int count; // receives that have memory
     private volatile int keeps; // of those: the others are not posted again
     private final BitSet parked = new BitSet(); // of those others: not posted
@@ -99,6 +99,7 @@ public final class RawReceives implements AutoCloseable {
     /** Adds receives with memory. */
     private void add(int more) {
         int before = count;
+        regions.ensureCapacity(regions.size() + 1); // first: there may be no memory for it
         MemoryRegion region = poller.domain().allocate((long) more * bytes, Access.LOCAL_WRITE);
         try {
             for (int i = 0; i < more; i++) {
@@ -108,7 +109,7 @@ public final class RawReceives implements AutoCloseable {
                 buffers[slot] = new BufferList(1).add(region, at, bytes);
                 messages[slot] = new RawMessage(this, slot, memory, forMessages);
             }
-            regions.push(region);
+            regions.add(region);
         } catch (Throwable t) {
             Arrays.fill(buffers, before, before + more, null); // out of memory, most likely:
             Arrays.fill(messages, before, before + more, null); // a close needs some
@@ -279,7 +280,7 @@ public final class RawReceives implements AutoCloseable {
             busy();
         } else if (count > least && ++quietTicks > QUIET_TICKS) {
             synchronized (this) {
-                keeps = regions.stream().skip(1).mapToInt(one -> (int) (one.bytes() / bytes)).sum();
+                keeps = count - (int) (regions.getLast().bytes() / bytes);
             }
         }
     }
@@ -296,7 +297,7 @@ public final class RawReceives implements AutoCloseable {
             parked.clear();
             count = keeps;
             quietTicks = 0;
-            Closing.quietly(this, regions.pop());
+            Closing.quietly(this, regions.removeLast());
         }
         return true;
     }
@@ -360,7 +361,9 @@ public final class RawReceives implements AutoCloseable {
     /** A message that the program had at the close was released. */
     synchronized void released() {
         if (--heldAtClose == 0) {
-            regions.forEach(one -> Closing.quietly(this, one));
+            while (!regions.isEmpty()) {
+                Closing.quietly(this, regions.removeLast());
+            }
         }
     }
 
