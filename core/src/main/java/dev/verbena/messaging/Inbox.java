@@ -73,7 +73,8 @@ final class Inbox {
                 switch (kind) {
                     case Frame.LARGE -> announced(Frame.length(second));
                     case Frame.WRITTEN -> {
-                        message = Objects.requireNonNull(large).written();
+                        message = Objects.requireNonNull(Objects.requireNonNull(large).next());
+                        message.written(channel);
                         taken = null;
                     }
                     default -> credits.returnOne(true);
@@ -84,6 +85,9 @@ final class Inbox {
                 toHandler = taken == null && channel.handler != null;
                 if (taken == null && !toHandler) {
                     waits(message);
+                }
+                if (kind == Frame.WRITTEN && large != null) {
+                    large.written(); // last: there may be no memory for what is before
                 }
                 isUsed = false;
             }

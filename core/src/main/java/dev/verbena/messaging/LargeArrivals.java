@@ -50,12 +50,9 @@ final class LargeArrivals {
         return coming.peek();
     }
 
-    /** The first message was written. */
-    Message written() {
-        Message message = coming.element();
-        message.written(channel); // first: it may need memory
+    /** The first message was written, and has come to where it waits for the program. */
+    void written() {
         coming.remove();
-        return message;
     }
 
     /** Offers memory to those that wait for it, as far as the limits allow. */
