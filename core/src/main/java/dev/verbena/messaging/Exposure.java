@@ -61,6 +61,7 @@ public final class Exposure implements AutoCloseable {
 
     private final MessageChannel channel;
     private final @Nullable CompletableFuture<Message> future; // null for one with a callback
+    private final @Nullable RemoteMemory memory; // of a future's, without the token
 
     // Guarded by the lock of the channel. An exposure with a callback is used again and again.
     private int claims; // calls of await and returned: the message is theirs
@@ -73,18 +74,19 @@ public final class Exposure implements AutoCloseable {
     @Nullable Exposure next; // that may be used again, too
     @Nullable Message offeredFor; // the large message that the peer is to write here
     int token;
-    private @Nullable RemoteMemory memory; // null for one with a callback
     Status why = Status.CANCELLED; // it was revoked
     int timeout; // ticks: its own, then the peer's to answer
     boolean timed; // whether that began, at a tick
     int expires; // the last tick in time
 
-    Exposure(MessageChannel channel, boolean reusable) {
+    /** With memory, it has a future; without, it is used again and again. */
+    Exposure(MessageChannel channel, @Nullable RemoteMemory memory) {
         this.channel = channel;
-        this.future = reusable ? null : new CompletableFuture<>();
+        this.future = memory == null ? null : new CompletableFuture<>();
+        this.memory = memory;
     }
 
-    /** It is exposed from now on. The caller holds the lock. */
+    /** It is exposed from now on. The caller holds the lock. Needs no memory. */
     void begin(
             MemoryWindow bound,
             @Nullable ExposureCallback reported,
@@ -94,7 +96,6 @@ public final class Exposure implements AutoCloseable {
         use++;
         window = bound;
         token = bound.remoteToken();
-        memory = future == null ? null : bound.remoteMemory();
         callback = reported;
         attachment = attached;
         why = Status.CANCELLED;
@@ -151,12 +152,10 @@ public final class Exposure implements AutoCloseable {
      */
     @CheckReturnValue
     public RemoteMemory remoteMemory() {
-        RemoteMemory known = memory;
-        if (known != null) {
-            return known;
-        }
         try (var _ = channel.lock.hold()) {
-            return ensureWindow().remoteMemory();
+            return memory == null
+                    ? ensureWindow().remoteMemory()
+                    : new RemoteMemory(memory.address(), token, memory.bytes());
         }
     }
 

@@ -6,6 +6,7 @@ import dev.verbena.OpFlags;
 import dev.verbena.PostResult;
 import dev.verbena.ProtectionDomain;
 import dev.verbena.QueuePair;
+import dev.verbena.RemoteMemory;
 import dev.verbena.Status;
 import dev.verbena.internal.util.Closing;
 import dev.verbena.internal.util.IntMap;
@@ -14,6 +15,7 @@ import org.jspecify.annotations.Nullable;
 
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Objects;
 import java.util.concurrent.locks.Condition;
 
 /**
@@ -94,16 +96,25 @@ final class Exposures {
             Duration within,
             @Nullable ExposureCallback callback,
             @Nullable Object attachment) {
-        MemoryWindow window =
-                channel.takesRequests()
-                                && channel.outbox.established
-                                && exposed.size() - offers + unanswered.size() < most
-                        ? bind(region, offset, length, rights)
+        if (!channel.takesRequests()
+                || !channel.outbox.established
+                || exposed.size() - offers + unanswered.size() >= most) {
+            return null;
+        }
+        Exposure own =
+                callback == null
+                        ? new Exposure(
+                                channel,
+                                new RemoteMemory(
+                                        region.remoteMemory().address() + offset,
+                                        0,
+                                        Math.max(0, length)))
                         : null;
+        MemoryWindow window = bind(region, offset, length, rights); // last: it cannot be undone
         if (window == null) {
             return null;
         }
-        Exposure exposure = callback == null ? new Exposure(channel, false) : reusable();
+        Exposure exposure = own == null ? takeReusable() : own;
         exposure.begin(window, callback, attachment, PollerClock.ticks(within));
         boolean isNew = exposed.get(exposure.token) == null;
         if (!isNew || !channel.outbox.notes.add(Notes.EXPOSED, exposure.token)) {
@@ -123,7 +134,7 @@ final class Exposures {
         if (window == null) {
             return null;
         }
-        Exposure exposure = reusable();
+        Exposure exposure = takeReusable();
         exposure.begin(window, null, null, 2 * timeoutTicks + (int) (length * TICKS_PER_MIB >> 20));
         exposure.offeredFor = message;
         offers++;
@@ -131,13 +142,11 @@ final class Exposures {
         return exposure;
     }
 
-    /** An exposure that is used again after its end. */
-    private Exposure reusable() {
-        Exposure exposure = reusable;
-        if (exposure == null) {
-            return new Exposure(channel, true);
-        }
+    /** After a bind: an exposure that is used again after its end. */
+    private Exposure takeReusable() {
+        Exposure exposure = Objects.requireNonNull(reusable);
         reusable = exposure.next;
+        exposure.next = null;
         return exposure;
     }
 
@@ -150,6 +159,9 @@ final class Exposures {
             MemoryRegion region, long offset, long length, OpFlags rights) {
         if (bindsPosted - bindsEnded == most + mostOffers) {
             return null; // there may be no slot for one more in the send queue
+        }
+        if (reusable == null) {
+            reusable = new Exposure(channel, null);
         }
         MemoryWindow window = free.isEmpty() ? newWindow() : free.removeLast();
         PostResult result = null; // if it throws
