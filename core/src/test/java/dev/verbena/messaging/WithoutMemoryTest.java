@@ -26,6 +26,6 @@ class WithoutMemoryTest {
                         "out of memory: false, 8 of 8 steps",
                         "out of memory: false, 20 of 20 blocks",
                         "out of memory: false, 0 messages left",
-                        "out of memory: true, 20 of 20 queues fire");
+                        "out of memory: false, 20 of 20 queues fire");
     }
 }

@@ -1,7 +1,6 @@
 package dev.verbena.internal.queue;
 
 import dev.verbena.VerbenaException;
-import dev.verbena.internal.util.SafeQueue;
 import dev.verbena.internal.verbs.Descriptors;
 import dev.verbena.internal.verbs.DeviceControl;
 import dev.verbena.internal.verbs.Errno;
@@ -12,7 +11,6 @@ import org.jspecify.annotations.Nullable;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
-import java.util.Queue;
 import java.util.concurrent.TimeUnit;
 
 /**
@@ -20,9 +18,9 @@ import java.util.concurrent.TimeUnit;
  * queues: a single one, or many.
  *
  * <p>Each queue has an {@link Entry}, whose slot is the {@code cq_context} of the native queue: an
- * event names it. An entry is in {@link #ready} if an event of its queue was taken, or if its queue
- * fired without one, as it does in the arm race ({@link CompletionArming}). The waiting thread
- * takes entries from there and has each queue check whether it has fired ({@link Member#collect}).
+ * event names it. An entry is ready if an event of its queue was taken, or if its queue fired
+ * without one, as it does in the arm race ({@link CompletionArming}). The waiting thread takes
+ * entries from there and has each queue check whether it has fired ({@link Member#collect}).
  *
  * <p>Its lock is acquired inside the lock of {@link CompletionArming}, held briefly, and never
  * while it calls a queue.
@@ -49,7 +47,8 @@ public final class EventChannel<M extends EventChannel.Member> {
         private final int slot;
         private @Nullable M member; // until it enters, its events are dropped
         private int arrived; // events that were taken and not handled
-        private boolean waiting; // in ready
+        private boolean waiting; // is ready
+        private @Nullable Entry next; // is ready, too: to add one needs no memory
         private boolean stale; // there is nothing to check, unless events have arrived
 
         private Entry(int slot) {
@@ -81,7 +80,7 @@ public final class EventChannel<M extends EventChannel.Member> {
         void clear() {
             synchronized (EventChannel.this) {
                 stale = true;
-                boolean others = ready.size() > (waiting ? 1 : 0);
+                boolean others = first != null && (first != this || next != null);
                 if (joined != NONE && !others && !wokenUp) {
                     Descriptors.drain(eventFd); // or the program's loop would wake for it
                 }
@@ -107,12 +106,12 @@ public final class EventChannel<M extends EventChannel.Member> {
                 if (sleeping) {
                     return unread;
                 }
-                int before = ready.size();
+                Entry before = last;
                 while (arrived < unread && takeEvents(1, this)) {
                     continue;
                 }
                 arrived = 0;
-                if (ready.size() > before) {
+                if (last != before) {
                     wakeWaiting();
                 }
                 return 0;
@@ -143,7 +142,8 @@ public final class EventChannel<M extends EventChannel.Member> {
     private @Nullable Entry[] entries = (@Nullable Entry[]) new EventChannel<?>.Entry[1];
 
     private int used; // of entries
-    private final Queue<Entry> ready = new SafeQueue<>();
+    private @Nullable Entry first; // of the ready ones, which are linked
+    private @Nullable Entry last;
     private boolean lookAtAll; // an error came between taking an event and noting it
     private boolean sleeping;
     private boolean wokenUp;
@@ -198,8 +198,13 @@ public final class EventChannel<M extends EventChannel.Member> {
     /** Adds an entry to those that the waiting thread checks. The caller holds the lock. */
     private void add(Entry entry) {
         if (!entry.waiting && !freed) {
-            ready.add(entry);
-            entry.waiting = true; // last: the add may find no memory
+            entry.waiting = true;
+            if (last == null) {
+                first = entry;
+            } else {
+                last.next = entry;
+            }
+            last = entry;
         }
     }
 
@@ -323,11 +328,14 @@ public final class EventChannel<M extends EventChannel.Member> {
                 if (lookAtAll) {
                     addAll();
                 }
-                entry = ready.poll();
+                entry = first;
                 if (entry == null) {
                     sleeping = sleepElse;
                     return null;
                 }
+                first = entry.next;
+                last = first == null ? null : last;
+                entry.next = null;
                 entry.waiting = false;
                 member = entry.member;
                 events = entry.arrived;
@@ -382,7 +390,7 @@ public final class EventChannel<M extends EventChannel.Member> {
     private synchronized boolean takeWakeUp() {
         boolean woken = wokenUp;
         wokenUp = false;
-        if (woken && !ready.isEmpty()) {
+        if (woken && first != null) {
             wakeWaiting(); // for an event loop of the program: there is more
         }
         return woken;
@@ -436,7 +444,7 @@ public final class EventChannel<M extends EventChannel.Member> {
     }
 
     private synchronized boolean isNothingReady() {
-        return ready.isEmpty();
+        return first == null;
     }
 
     private synchronized List<M> members() {
@@ -469,7 +477,7 @@ public final class EventChannel<M extends EventChannel.Member> {
         if (joined == NONE) {
             int own = control.channelDescriptor(channel);
             joined = (int) Errno.check(Descriptors.join(own, eventFd), "epoll_create1", "");
-            if (!ready.isEmpty()) {
+            if (first != null) {
                 Descriptors.setReadable(eventFd);
             }
         }
