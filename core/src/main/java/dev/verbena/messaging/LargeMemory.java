@@ -165,13 +165,13 @@ final class LargeMemory implements AutoCloseable {
                 younger = block;
                 block = block.next;
             }
-            if (younger == null) {
-                free[size] = null;
-            } else {
-                younger.next = null;
-            }
             for (; block != null; block = block.next) { // none after it is younger
-                Closing.quietly(domain, block.region);
+                if (younger == null) {
+                    free[size] = block.next;
+                } else {
+                    younger.next = block.next;
+                }
+                Closing.quietly(domain, block.region); // last: others stay, whatever it throws
             }
         }
     }

@@ -13,7 +13,11 @@ public final class Closing {
                 part.close();
             }
         } catch (Throwable t) {
-            Log.warn(of + " could not close all of its parts", t);
+            try {
+                Log.warn(of + " could not close all of its parts", t);
+            } catch (Throwable again) {
+                // It has no memory for the text.
+            }
         }
     }
 }
