@@ -7,8 +7,8 @@ import io.netty.buffer.ByteBuf;
 import io.netty.buffer.ByteBufAllocator;
 import io.netty.channel.EventLoop;
 
+import java.util.ArrayDeque;
 import java.util.Queue;
-import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.RejectedExecutionException;
 
 /**
@@ -19,8 +19,10 @@ import java.util.concurrent.RejectedExecutionException;
 final class Incoming {
     private final RdmaChannel channel;
     private final RdmaChannelConfig config;
-    private final Queue<Message> waiting = // that were not read
-            new ConcurrentLinkedQueue<>(); // an add without enough memory changes nothing
+    // Those that were not read. From the first one on it has room for as many as the peer may send
+    // before they are released: an ArrayDeque that has no memory to grow loses what is in it.
+    private Queue<Message> waiting = new ArrayDeque<>(0);
+    private boolean hasRoom;
     private int firstRead; // bytes of the first one that were read
     private boolean readPending;
     private boolean inRound; // of reads
@@ -28,6 +30,7 @@ final class Incoming {
     private int lent; // messages that the pipeline has
     private long lentBytes; // of those above the eager limit
     private long copied;
+    private int mostWaiting;
     private int mostLent;
     private long mostLentBytes;
     private int eager;
@@ -39,6 +42,7 @@ final class Incoming {
 
     /** Before the first message. */
     void limits(MessagingOptions messaging) {
+        mostWaiting = messaging.receives();
         mostLent = messaging.receives() / 2;
         mostLentBytes = messaging.largeMemory() / 2;
         eager = messaging.eagerLimit();
@@ -95,6 +99,10 @@ final class Incoming {
         }
         boolean added = false;
         try {
+            if (!hasRoom) {
+                waiting = new ArrayDeque<>(mostWaiting);
+                hasRoom = true;
+            }
             waiting.add(message);
             added = true;
         } finally {

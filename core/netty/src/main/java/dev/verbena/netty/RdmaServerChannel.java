@@ -19,7 +19,7 @@ import java.net.InetSocketAddress;
 import java.net.SocketAddress;
 import java.util.Objects;
 import java.util.Queue;
-import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.atomic.AtomicInteger;
 
 /**
@@ -36,7 +36,7 @@ public final class RdmaServerChannel extends AbstractServerChannel implements Se
     private final AtomicInteger accepting = new AtomicInteger(); // children that do not stand yet
     private final RdmaServerChannelConfig config = new RdmaServerChannelConfig(this);
     private final Queue<Connector> waiting = // while nobody reads
-            new ConcurrentLinkedQueue<>(); // an add without enough memory changes nothing
+            new LinkedBlockingQueue<>(); // an add without enough memory changes nothing
     private volatile boolean open = true;
     private volatile @Nullable Listener listener; // once it is bound
     private volatile @Nullable InetSocketAddress address; // also when it is closed
