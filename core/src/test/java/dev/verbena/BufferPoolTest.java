@@ -279,7 +279,7 @@ class BufferPoolTest {
                     pool.takeAsync().orTimeout(1, TimeUnit.MILLISECONDS);
             assertThatThrownBy(late::join).hasCauseInstanceOf(TimeoutException.class);
             assertThat(cancelled.cancel(true)).isTrue();
-            assertThat(pool.counters().refusals()).isEqualTo(3);
+            Until.holds(() -> pool.counters().refusals() == 3); // join may end a little earlier
             PooledBuffer free = all.removeFirst();
             free.giveBack();
             all.add(taken());
