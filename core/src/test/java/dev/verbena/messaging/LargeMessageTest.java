@@ -471,16 +471,22 @@ class LargeMessageTest {
         }
     }
 
+    /** The program keeps one of two messages, and there is no memory for the other. */
+    private OneThread closingWhileAMessageWaits() {
+        keeps = true;
+        OneThread two = open(LARGE.withMaxMessage(100_000).withLargeMemory(0));
+        for (int i = 0; i < 2; i++) {
+            var _ = two.a.sendAsync(message(100_000));
+            two.run();
+        }
+        two.a.beginClose();
+        return two;
+    }
+
     /** But not for ever. */
     @Test
     void aCloseWaitsForHalfOfTheTimeout() {
-        keeps = true;
-        try (OneThread two = open(LARGE.withMaxMessage(100_000).withLargeMemory(0))) {
-            for (int i = 0; i < 2; i++) {
-                var _ = two.a.sendAsync(message(100_000));
-                two.run();
-            }
-            two.a.beginClose();
+        try (OneThread two = closingWhileAMessageWaits()) {
             two.pass(Duration.ofSeconds(4));
             assertThat(two.a.isOpen()).isTrue();
             two.pass(Duration.ofSeconds(2));
@@ -492,13 +498,7 @@ class LargeMessageTest {
 
     @Test
     void aSecondCloseWaitsNoLonger() {
-        keeps = true;
-        try (OneThread two = open(LARGE.withMaxMessage(100_000).withLargeMemory(0))) {
-            for (int i = 0; i < 2; i++) {
-                var _ = two.a.sendAsync(message(100_000));
-                two.run();
-            }
-            two.a.beginClose();
+        try (OneThread two = closingWhileAMessageWaits()) {
             two.a.beginClose();
             assertThat(two.a.sendsFrames()).as("the first one waits").isTrue();
             for (int i = 0; i < 1000 && two.a.sendsFrames(); i++) {

@@ -9,7 +9,7 @@ import org.assertj.core.api.Assertions;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-/** The heap is full: nobody who waits is forgotten, and what ends needs no memory. */
+/** With a full heap, every waiter still gets its answer, and an end needs no memory. */
 @Timeout(150)
 class WithoutMemoryTest {
     @Test

@@ -12,7 +12,7 @@ import dev.verbena.internal.verbs.SendChain;
  * <p>A record, because the JIT treats the fields of a constant record as constants.
  */
 public record Operation(String name, int opcode, OperationType type, int flags, Needs needs) {
-    /** The bits of NDK_OP_FLAG_*, which the public flags stand for. */
+    /** The bits of NDK_OP_FLAG_*; the API wraps them in {@code OpFlags}. */
     public static final class Flags {
         /** No completion when the request succeeds. */
         public static final int SILENT_SUCCESS = 0x001;

@@ -21,28 +21,22 @@ class OperationTest {
     private static final int MAX_MESSAGE = 100;
     private static final int MAX_WINDOW = 50;
 
-    private final SendLimits limits =
-            new SendLimits(
-                    DOMAIN,
-                    MAX_BUFFERS,
-                    MAX_READ_BUFFERS,
-                    MAX_INLINE,
-                    MAX_MESSAGE,
-                    MAX_WINDOW,
-                    true,
-                    true,
-                    true);
-    private final SendLimits poor =
-            new SendLimits(
-                    DOMAIN,
-                    MAX_BUFFERS,
-                    MAX_READ_BUFFERS,
-                    MAX_INLINE,
-                    MAX_MESSAGE,
-                    MAX_WINDOW,
-                    false,
-                    false,
-                    false);
+    private final SendLimits limits = limits(true);
+    private final SendLimits poor = limits(false);
+
+    /** Of a device that can do all operations, or only those that each device can do. */
+    private static SendLimits limits(boolean all) {
+        return new SendLimits(
+                DOMAIN,
+                MAX_BUFFERS,
+                MAX_READ_BUFFERS,
+                MAX_INLINE,
+                MAX_MESSAGE,
+                MAX_WINDOW,
+                all,
+                all,
+                all);
+    }
 
     private static RegisteredMemory region(
             Domain domain, MemorySegment memory, boolean writable, boolean bindable) {

@@ -352,7 +352,8 @@ class ConnectionTest {
                             heardHere.poll(10, TimeUnit.SECONDS),
                             heardThere.poll(10, TimeUnit.SECONDS));
             assertThat(reasons)
-                    .as("of this end and of the peer: whoever finds the failure disconnects")
+                    .as(
+                            "reasons at this end and at the peer: the first to see the failure disconnects")
                     .contains(Status.CONNECTION_ABORTED)
                     .isSubsetOf(Status.CONNECTION_ABORTED, Status.CONNECTION_INVALID);
             for (Pair.Side side : List.of(here, there)) {
