@@ -143,8 +143,11 @@ public final class RequestLedger extends RequestSlots {
      * left alone because there is no memory for the other.
      */
     void ensureNext() {
-        int outstanding = added + 2 - (int) FREED.getAcquire(this);
-        ensureMemory(Math.min(outstanding, depth + interval - 1));
+        int end = added + 2;
+        if (end - limit > 0 && end - renewedLimit() > 0) {
+            int outstanding = end - (int) FREED.getAcquire(this);
+            ensureMemory(Math.min(outstanding, depth + interval - 1));
+        }
     }
 
     private void ensureMemory(int outstanding) {
