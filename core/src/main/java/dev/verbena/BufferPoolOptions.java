@@ -6,10 +6,7 @@ import dev.verbena.internal.util.Arguments;
 import dev.verbena.internal.util.OptionValues;
 import dev.verbena.internal.util.Text;
 
-import org.jspecify.annotations.Nullable;
-
 import java.util.List;
-import java.util.function.Consumer;
 
 /**
  * The size and the memory of a {@link BufferPool}: {@code BufferPoolOptions.of(256,
@@ -18,29 +15,16 @@ import java.util.function.Consumer;
  * <p>Immutable. Options with the same values are equal.
  */
 @CheckReturnValue
-public final class BufferPoolOptions {
+public final class BufferPoolOptions extends OptionValues<BufferPoolOptions> {
     private static final int MOST = 1 << 24;
 
-    private static final class Values extends OptionValues<Values> {
-        private int count;
-        private long bytes;
-        private MemoryOptions memory = MemoryOptions.DEFAULTS;
-        private boolean tracking;
+    private int count;
+    private long bytes;
+    private MemoryOptions memory = MemoryOptions.DEFAULTS;
+    private boolean tracking;
 
-        @Override
-        protected List<?> all() {
-            return List.of(count, bytes, memory, tracking);
-        }
-    }
-
-    private final Values values;
-
-    private BufferPoolOptions(Values values) {
-        this.values = values;
-    }
-
-    private BufferPoolOptions with(Consumer<Values> change) {
-        return new BufferPoolOptions(values.with(change));
+    private BufferPoolOptions() {
+        super(o -> List.of(o.count, o.bytes, o.memory, o.tracking));
     }
 
     /**
@@ -59,10 +43,12 @@ public final class BufferPoolOptions {
             throw new IllegalArgumentException(
                     "A buffer has from 1 to 4 GiB less one byte, not %,d".formatted(bytes));
         }
-        Values values = new Values();
-        values.count = count;
-        values.bytes = bytes;
-        return new BufferPoolOptions(values);
+        return new BufferPoolOptions()
+                .with(
+                        made -> {
+                            made.count = count;
+                            made.bytes = bytes;
+                        });
     }
 
     /**
@@ -96,7 +82,7 @@ public final class BufferPoolOptions {
      * @return 1 or more
      */
     public int count() {
-        return values.count;
+        return count;
     }
 
     /**
@@ -105,7 +91,7 @@ public final class BufferPoolOptions {
      * @return in bytes
      */
     public long bytes() {
-        return values.bytes;
+        return bytes;
     }
 
     /**
@@ -114,7 +100,7 @@ public final class BufferPoolOptions {
      * @return its options
      */
     public MemoryOptions memory() {
-        return values.memory;
+        return memory;
     }
 
     /**
@@ -123,17 +109,7 @@ public final class BufferPoolOptions {
      * @return false by default
      */
     public boolean tracking() {
-        return values.tracking;
-    }
-
-    @Override
-    public boolean equals(@Nullable Object other) {
-        return other instanceof BufferPoolOptions that && values.equals(that.values);
-    }
-
-    @Override
-    public int hashCode() {
-        return values.hashCode();
+        return tracking;
     }
 
     @Override

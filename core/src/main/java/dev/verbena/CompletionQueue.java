@@ -68,17 +68,17 @@ public final class CompletionQueue extends NativeObject {
         super(parents(adapter, options));
         this.adapter = adapter;
         this.control = adapter.device().control();
-        this.callback = options.values.callback;
-        Thread owner = options.values.confined ? Thread.currentThread() : null;
-        int depth = options.values.depth;
+        this.callback = options.callback;
+        Thread owner = options.confined ? Thread.currentThread() : null;
+        int depth = options.depth;
         Deque<Runnable> undo = new ArrayDeque<>();
         undo.push(this::abandon);
         try {
             checkDepth(depth);
             this.depth = depth;
-            this.vector = adapter.device().vector(options.values.vector);
+            this.vector = adapter.device().vector(options.vector);
             AdapterEvents adapterEvents = adapter.device().events();
-            CompletionChannel shared = options.values.channel;
+            CompletionChannel shared = options.channel;
             if (shared == null) {
                 EventChannel<Events> own = new EventChannel<>(control);
                 undo.push(() -> control.destroyChannel(own.address()));
@@ -134,7 +134,7 @@ public final class CompletionQueue extends NativeObject {
     }
 
     private static NativeObject[] parents(Adapter adapter, CompletionQueueOptions options) {
-        CompletionChannel shared = options.values.channel;
+        CompletionChannel shared = options.channel;
         if (shared == null) {
             return new NativeObject[] {adapter};
         }

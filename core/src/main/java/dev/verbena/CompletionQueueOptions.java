@@ -8,7 +8,6 @@ import dev.verbena.internal.util.OptionValues;
 import org.jspecify.annotations.Nullable;
 
 import java.util.Arrays;
-import java.util.List;
 import java.util.function.Consumer;
 
 /**
@@ -18,39 +17,31 @@ import java.util.function.Consumer;
  * <p>Immutable.
  */
 @CheckReturnValue
-public final class CompletionQueueOptions {
+public final class CompletionQueueOptions extends OptionValues<CompletionQueueOptions> {
     /** The vector of a queue that leaves the choice to its adapter. */
     static final int SPREAD = -1;
 
-    static final class Values extends OptionValues<Values> {
-        int depth;
-        boolean confined;
-        @Nullable Consumer<Status> callback;
-        int vector = SPREAD;
-        @Nullable CompletionChannel channel;
+    int depth;
+    boolean confined;
+    @Nullable Consumer<Status> callback;
+    int vector = SPREAD;
+    @Nullable CompletionChannel channel;
 
-        @Override
-        protected List<?> all() {
-            return Arrays.asList(depth, confined, callback, vector, channel);
-        }
+    private CompletionQueueOptions() {
+        super(o -> Arrays.asList(o.depth, o.confined, o.callback, o.vector, o.channel));
     }
 
-    final Values values;
-
-    private CompletionQueueOptions(Values values) {
-        if (values.callback != null && values.confined) {
+    private CompletionQueueOptions checked(Consumer<CompletionQueueOptions> change) {
+        CompletionQueueOptions copy = with(change);
+        if (copy.callback != null && copy.confined) {
             throw new IllegalArgumentException(
                     "A completion queue has a callback or is confined, not both: its callback runs on a thread of its own");
         }
-        if (values.callback != null && values.channel != null) {
+        if (copy.callback != null && copy.channel != null) {
             throw new IllegalArgumentException(
                     "A completion queue has a callback or a shared channel, not both: the thread that waits for the channel is notified");
         }
-        this.values = values;
-    }
-
-    private CompletionQueueOptions with(Consumer<Values> change) {
-        return new CompletionQueueOptions(values.with(change));
+        return copy;
     }
 
     /**
@@ -62,9 +53,7 @@ public final class CompletionQueueOptions {
      * @return the options
      */
     public static CompletionQueueOptions depth(int depth) {
-        Values values = new Values();
-        values.depth = depth;
-        return new CompletionQueueOptions(values);
+        return new CompletionQueueOptions().with(made -> made.depth = depth);
     }
 
     /**
@@ -74,7 +63,7 @@ public final class CompletionQueueOptions {
      * @return a changed copy of these options
      */
     public CompletionQueueOptions confined() {
-        return with(changed -> changed.confined = true);
+        return checked(changed -> changed.confined = true);
     }
 
     /**
@@ -85,7 +74,7 @@ public final class CompletionQueueOptions {
      * @return a changed copy of these options
      */
     public CompletionQueueOptions callback(Consumer<Status> callback) {
-        return with(changed -> changed.callback = Arguments.notNull(callback, "callback"));
+        return checked(changed -> changed.callback = Arguments.notNull(callback, "callback"));
     }
 
     /**
@@ -112,27 +101,17 @@ public final class CompletionQueueOptions {
      * @return a changed copy of these options
      */
     public CompletionQueueOptions channel(CompletionChannel channel) {
-        return with(changed -> changed.channel = Arguments.notNull(channel, "channel"));
-    }
-
-    @Override
-    public boolean equals(@Nullable Object other) {
-        return other instanceof CompletionQueueOptions that && values.equals(that.values);
-    }
-
-    @Override
-    public int hashCode() {
-        return values.hashCode();
+        return checked(changed -> changed.channel = Arguments.notNull(channel, "channel"));
     }
 
     @Override
     public String toString() {
         return "CompletionQueueOptions(depth %d%s%s, %s%s)"
                 .formatted(
-                        values.depth,
-                        values.confined ? ", confined" : "",
-                        values.callback == null ? "" : ", with a callback",
-                        values.vector == SPREAD ? "any vector" : "vector " + values.vector,
-                        values.channel == null ? "" : ", " + values.channel);
+                        depth,
+                        confined ? ", confined" : "",
+                        callback == null ? "" : ", with a callback",
+                        vector == SPREAD ? "any vector" : "vector " + vector,
+                        channel == null ? "" : ", " + channel);
     }
 }

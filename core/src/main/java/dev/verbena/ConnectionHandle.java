@@ -66,8 +66,8 @@ final class ConnectionHandle extends QueuePairHandle {
                         queuePair.invalidatable(),
                         Math.min(queuePair.inboundReads(), MOST_READS),
                         Math.min(queuePair.outboundReads(), MOST_READS),
-                        options.values.path.retries(StateChange.MOST_RETRIES),
-                        options.values.path.trafficClass(NOT_ASKED_FOR)));
+                        options.path.retries(StateChange.MOST_RETRIES),
+                        options.path.trafficClass(NOT_ASKED_FOR)));
         this.queuePair = queuePair;
         this.options = options;
         this.use = use;
@@ -128,7 +128,7 @@ final class ConnectionHandle extends QueuePairHandle {
         }
         // On the accepting side nothing else would do: there the connection manager takes all that
         // it says from the peer's request, and rdma_set_option(TOS) has no effect (cma.c, cm.c).
-        options.values.path.applyTo(change);
+        options.path.applyTo(change);
         return queuePair.change(change);
     }
 

@@ -12,8 +12,6 @@ import java.net.InetSocketAddress;
 import java.nio.ByteBuffer;
 import java.time.Duration;
 import java.util.Arrays;
-import java.util.List;
-import java.util.function.Consumer;
 
 /**
  * Options of a step of a {@link Connector}: deadline, private data, local address, path. Start from
@@ -23,43 +21,32 @@ import java.util.function.Consumer;
  * <p>Immutable. Options with the same values are equal.
  */
 @CheckReturnValue
-public final class ConnectionOptions {
+public final class ConnectionOptions extends OptionValues<ConnectionOptions> {
     /**
      * A deadline of 10 s, no private data, with the announcement, the local address chosen by
      * device and route, and {@link PathOptions#DEFAULTS}.
      */
-    public static final ConnectionOptions DEFAULTS = new ConnectionOptions(new Values());
+    public static final ConnectionOptions DEFAULTS = new ConnectionOptions();
 
-    static final class Values extends OptionValues<Values> {
-        Duration deadline = Duration.ofSeconds(10);
-        byte[] privateData = {};
-        boolean announced = true;
-        boolean assumeInvalidatable;
-        @Nullable InetSocketAddress local;
-        @Nullable SharedEndpoint endpoint;
-        PathOptions path = PathOptions.DEFAULTS;
+    Duration deadline = Duration.ofSeconds(10);
+    byte[] privateData = {};
+    boolean announced = true;
+    boolean assumeInvalidatable;
+    @Nullable InetSocketAddress local;
+    @Nullable SharedEndpoint endpoint;
+    PathOptions path = PathOptions.DEFAULTS;
 
-        @Override
-        protected List<?> all() {
-            return Arrays.asList(
-                    deadline,
-                    ByteBuffer.wrap(privateData), // equal if the bytes are
-                    announced,
-                    assumeInvalidatable,
-                    local,
-                    endpoint,
-                    path);
-        }
-    }
-
-    final Values values;
-
-    private ConnectionOptions(Values values) {
-        this.values = values;
-    }
-
-    private ConnectionOptions with(Consumer<Values> change) {
-        return new ConnectionOptions(values.with(change));
+    private ConnectionOptions() {
+        super(
+                o ->
+                        Arrays.asList(
+                                o.deadline,
+                                ByteBuffer.wrap(o.privateData), // equal if the bytes are
+                                o.announced,
+                                o.assumeInvalidatable,
+                                o.local,
+                                o.endpoint,
+                                o.path));
     }
 
     /**
@@ -156,27 +143,17 @@ public final class ConnectionOptions {
         return with(changed -> changed.path = options);
     }
 
-    @Override
-    public boolean equals(@Nullable Object other) {
-        return other instanceof ConnectionOptions that && values.equals(that.values);
-    }
-
-    @Override
-    public int hashCode() {
-        return values.hashCode();
-    }
-
     /** Shows only the length of the private data, which may be secret. */
     @Override
     public String toString() {
         return "ConnectionOptions(within %s, %d bytes of private data%s%s%s%s%s)"
                 .formatted(
-                        Text.time(values.deadline),
-                        values.privateData.length,
-                        values.announced ? "" : ", not announced",
-                        values.assumeInvalidatable ? ", assuming an invalidatable peer" : "",
-                        values.local == null ? "" : ", from " + values.local,
-                        values.endpoint == null ? "" : ", from " + values.endpoint,
-                        values.path.equals(PathOptions.DEFAULTS) ? "" : ", " + values.path);
+                        Text.time(deadline),
+                        privateData.length,
+                        announced ? "" : ", not announced",
+                        assumeInvalidatable ? ", assuming an invalidatable peer" : "",
+                        local == null ? "" : ", from " + local,
+                        endpoint == null ? "" : ", from " + endpoint,
+                        path.equals(PathOptions.DEFAULTS) ? "" : ", " + path);
     }
 }

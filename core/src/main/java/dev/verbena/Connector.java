@@ -145,8 +145,8 @@ public final class Connector extends NativeObject {
     private CompletableFuture<Void> begin(
             QueuePair queuePair, InetSocketAddress peer, ConnectionOptions options) {
         Addresses.check(adapter.device().ports(), peer, "connect to");
-        SharedEndpoint endpoint = options.values.endpoint;
-        InetSocketAddress local = endpoint == null ? options.values.local : endpoint.localAddress();
+        SharedEndpoint endpoint = options.endpoint;
+        InetSocketAddress local = endpoint == null ? options.local : endpoint.localAddress();
         Iterator<@Nullable InetSocketAddress> sources =
                 Addresses.sources(adapter.device().ports(), local, peer);
         SharedEndpoint.Use use = endpoint == null ? SharedEndpoint.NO_USE : endpoint.use(peer);
@@ -166,8 +166,8 @@ public final class Connector extends NativeObject {
                         sources,
                         endpoint != null,
                         peer,
-                        new PrivateData(options.values.privateData, options.values.announced),
-                        options.values.deadline));
+                        new PrivateData(options.privateData, options.announced),
+                        options.deadline));
     }
 
     /** Begins a step that connects a queue pair. */
@@ -202,7 +202,7 @@ public final class Connector extends NativeObject {
      */
     public void completeConnect(ConnectionOptions options) {
         ensureOpen();
-        var _ = connection.call(new ConnectionInput.Complete(options.values.assumeInvalidatable));
+        var _ = connection.call(new ConnectionInput.Complete(options.assumeInvalidatable));
     }
 
     /**
@@ -266,9 +266,9 @@ public final class Connector extends NativeObject {
                 connection.peer(),
                 new ConnectionInput.Accept(
                         claimed,
-                        new PrivateData(options.values.privateData, options.values.announced),
-                        options.values.assumeInvalidatable,
-                        options.values.deadline));
+                        new PrivateData(options.privateData, options.announced),
+                        options.assumeInvalidatable,
+                        options.deadline));
     }
 
     /**
@@ -351,7 +351,7 @@ public final class Connector extends NativeObject {
 
     private CompletableFuture<Void> beginDisconnect(ConnectionOptions options) {
         ensureOpen();
-        return connection.call(new ConnectionInput.Disconnect(options.values.deadline));
+        return connection.call(new ConnectionInput.Disconnect(options.deadline));
     }
 
     /**

@@ -5,10 +5,7 @@ import com.google.errorprone.annotations.CheckReturnValue;
 import dev.verbena.internal.util.Arguments;
 import dev.verbena.internal.util.OptionValues;
 
-import org.jspecify.annotations.Nullable;
-
 import java.util.List;
-import java.util.function.Consumer;
 
 /**
  * How {@link ProtectionDomain#allocate} allocates memory. Start from {@link #DEFAULTS} and change
@@ -17,30 +14,17 @@ import java.util.function.Consumer;
  * <p>Immutable. Options with the same values are equal.
  */
 @CheckReturnValue
-public final class MemoryOptions {
+public final class MemoryOptions extends OptionValues<MemoryOptions> {
     /** Page-aligned memory, in pages of the size that the system chooses. */
-    public static final MemoryOptions DEFAULTS = new MemoryOptions(new Values());
+    public static final MemoryOptions DEFAULTS = new MemoryOptions();
 
     private static final long LARGEST_ALIGNMENT = 1L << 40;
 
-    private static final class Values extends OptionValues<Values> {
-        private long alignment = 1;
-        private HugePages hugePages = HugePages.DEFAULT;
+    private long alignment = 1;
+    private HugePages hugePages = HugePages.DEFAULT;
 
-        @Override
-        protected List<?> all() {
-            return List.of(alignment, hugePages);
-        }
-    }
-
-    private final Values values;
-
-    private MemoryOptions(Values values) {
-        this.values = values;
-    }
-
-    private MemoryOptions with(Consumer<Values> change) {
-        return new MemoryOptions(values.with(change));
+    private MemoryOptions() {
+        super(o -> List.of(o.alignment, o.hugePages));
     }
 
     /**
@@ -74,7 +58,7 @@ public final class MemoryOptions {
      * @return a power of two
      */
     public long alignment() {
-        return values.alignment;
+        return alignment;
     }
 
     /**
@@ -83,17 +67,7 @@ public final class MemoryOptions {
      * @return which pages
      */
     public HugePages hugePages() {
-        return values.hugePages;
-    }
-
-    @Override
-    public boolean equals(@Nullable Object other) {
-        return other instanceof MemoryOptions that && values.equals(that.values);
-    }
-
-    @Override
-    public int hashCode() {
-        return values.hashCode();
+        return hugePages;
     }
 
     @Override

@@ -11,10 +11,8 @@ import org.jspecify.annotations.Nullable;
 
 import java.time.Duration;
 import java.util.Arrays;
-import java.util.List;
 import java.util.Objects;
 import java.util.StringJoiner;
-import java.util.function.Consumer;
 import java.util.function.IntConsumer;
 
 /**
@@ -36,12 +34,12 @@ import java.util.function.IntConsumer;
  * <p>Immutable. Options that set the same attributes, after rounding, are equal.
  */
 @CheckReturnValue
-public final class PathOptions {
+public final class PathOptions extends OptionValues<PathOptions> {
     /**
      * No option set: by IP address the connection manager chooses each value; by address, the
      * defaults apply that each method names.
      */
-    public static final PathOptions DEFAULTS = new PathOptions(new Values());
+    public static final PathOptions DEFAULTS = new PathOptions();
 
     private static final int TIMES = 7; // three bits
     private static final int UNLIMITED = 7;
@@ -50,39 +48,28 @@ public final class PathOptions {
     private static final Duration ACK_UNIT = Duration.ofNanos(4096);
     private static final int LARGEST_ACK_EXPONENT = 31;
 
-    /** Attributes of a queue pair in the encoding of verbs; null where nothing was chosen. */
-    private static final class Values extends OptionValues<Values> {
-        private @Nullable Integer trafficClass;
-        private @Nullable Integer serviceLevel;
-        private @Nullable Integer flowLabel;
-        private @Nullable Integer pkeyIndex;
-        private @Nullable Integer minRnrTimer;
-        private @Nullable Integer ackTimeout;
-        private @Nullable Integer retries;
-        private @Nullable Integer rnrRetries;
+    // Attributes of a queue pair in the encoding of verbs; null where nothing was chosen.
+    private @Nullable Integer trafficClass;
+    private @Nullable Integer serviceLevel;
+    private @Nullable Integer flowLabel;
+    private @Nullable Integer pkeyIndex;
+    private @Nullable Integer minRnrTimer;
+    private @Nullable Integer ackTimeout;
+    private @Nullable Integer retries;
+    private @Nullable Integer rnrRetries;
 
-        @Override
-        protected List<?> all() {
-            return Arrays.asList(
-                    trafficClass,
-                    serviceLevel,
-                    flowLabel,
-                    pkeyIndex,
-                    minRnrTimer,
-                    ackTimeout,
-                    retries,
-                    rnrRetries);
-        }
-    }
-
-    private final Values values;
-
-    private PathOptions(Values values) {
-        this.values = values;
-    }
-
-    private PathOptions with(Consumer<Values> change) {
-        return new PathOptions(values.with(change));
+    private PathOptions() {
+        super(
+                o ->
+                        Arrays.asList(
+                                o.trafficClass,
+                                o.serviceLevel,
+                                o.flowLabel,
+                                o.pkeyIndex,
+                                o.minRnrTimer,
+                                o.ackTimeout,
+                                o.retries,
+                                o.rnrRetries));
     }
 
     private static int checked(String what, int value, int most) {
@@ -292,15 +279,15 @@ public final class PathOptions {
     /** Sets the chosen attributes that belong to this step. */
     void applyTo(StateChange change) {
         if (change.state() == StateChange.READY_TO_RECEIVE) {
-            set(change, Attribute.TRAFFIC_CLASS, values.trafficClass);
-            set(change, Attribute.SERVICE_LEVEL, values.serviceLevel);
-            set(change, Attribute.FLOW_LABEL, values.flowLabel);
-            set(change, Attribute.PKEY_INDEX, values.pkeyIndex);
-            set(change, Attribute.MIN_RNR_TIMER, values.minRnrTimer);
+            set(change, Attribute.TRAFFIC_CLASS, trafficClass);
+            set(change, Attribute.SERVICE_LEVEL, serviceLevel);
+            set(change, Attribute.FLOW_LABEL, flowLabel);
+            set(change, Attribute.PKEY_INDEX, pkeyIndex);
+            set(change, Attribute.MIN_RNR_TIMER, minRnrTimer);
         } else if (change.state() == StateChange.READY_TO_SEND) {
-            set(change, Attribute.ACK_TIMEOUT, values.ackTimeout);
-            set(change, Attribute.RETRIES, values.retries);
-            set(change, Attribute.RNR_RETRIES, values.rnrRetries);
+            set(change, Attribute.ACK_TIMEOUT, ackTimeout);
+            set(change, Attribute.RETRIES, retries);
+            set(change, Attribute.RNR_RETRIES, rnrRetries);
         }
     }
 
@@ -311,15 +298,15 @@ public final class PathOptions {
     }
 
     int trafficClass(int otherwise) {
-        return Objects.requireNonNullElse(values.trafficClass, otherwise);
+        return Objects.requireNonNullElse(trafficClass, otherwise);
     }
 
     int retries(int otherwise) {
-        return Objects.requireNonNullElse(values.retries, otherwise);
+        return Objects.requireNonNullElse(retries, otherwise);
     }
 
     boolean hasPkeyIndex() {
-        return values.pkeyIndex != null;
+        return pkeyIndex != null;
     }
 
     /** The advice at the end of the message of a step that failed. */
@@ -327,16 +314,6 @@ public final class PathOptions {
         return equals(DEFAULTS)
                 ? first
                 : "%s This was asked for: %s".formatted(first, this).strip();
-    }
-
-    @Override
-    public boolean equals(@Nullable Object other) {
-        return other instanceof PathOptions that && values.equals(that.values);
-    }
-
-    @Override
-    public int hashCode() {
-        return values.hashCode();
     }
 
     private static void ifChosen(@Nullable Integer value, IntConsumer action) {
@@ -348,19 +325,17 @@ public final class PathOptions {
     @Override
     public String toString() {
         StringJoiner text = new StringJoiner(", ", "PathOptions(", ")");
-        ifChosen(values.trafficClass, value -> text.add("traffic class " + value));
-        ifChosen(values.serviceLevel, value -> text.add("service level " + value));
-        ifChosen(values.flowLabel, value -> text.add("flow label " + value));
-        ifChosen(values.pkeyIndex, value -> text.add("P_Key index " + value));
+        ifChosen(trafficClass, value -> text.add("traffic class " + value));
+        ifChosen(serviceLevel, value -> text.add("service level " + value));
+        ifChosen(flowLabel, value -> text.add("flow label " + value));
+        ifChosen(pkeyIndex, value -> text.add("P_Key index " + value));
+        ifChosen(minRnrTimer, code -> text.add("minimum RNR timer " + Text.time(rnrTimer(code))));
         ifChosen(
-                values.minRnrTimer,
-                code -> text.add("minimum RNR timer " + Text.time(rnrTimer(code))));
-        ifChosen(
-                values.ackTimeout,
+                ackTimeout,
                 exponent -> text.add("acknowledged within " + Text.time(ackTimeout(exponent))));
-        ifChosen(values.retries, value -> text.add("retries " + value));
+        ifChosen(retries, value -> text.add("retries " + value));
         ifChosen(
-                values.rnrRetries,
+                rnrRetries,
                 value -> text.add("RNR retries " + (value == UNLIMITED ? "unlimited" : value)));
         return text.toString();
     }

@@ -4,10 +4,7 @@ import com.google.errorprone.annotations.CheckReturnValue;
 
 import dev.verbena.internal.util.OptionValues;
 
-import org.jspecify.annotations.Nullable;
-
 import java.util.List;
-import java.util.function.Consumer;
 
 /**
  * How many requests, buffers and inline bytes a queue pair can hold: the parameters of NdkCreateQp.
@@ -26,42 +23,31 @@ import java.util.function.Consumer;
  * <p>Immutable. Limits with the same numbers are equal.
  */
 @CheckReturnValue
-public final class QueuePairLimits {
+public final class QueuePairLimits extends OptionValues<QueuePairLimits> {
     private static final int READS = 16; // a common limit of NICs
     private static final int DEFERRED = 64;
 
-    private static final class Values extends OptionValues<Values> {
-        private int initiatorDepth;
-        private int receiveDepth;
-        private int maxInitiatorBuffers = 1;
-        private int maxReceiveBuffers = 1;
-        private int maxInlineBytes;
-        private int inboundReads = READS;
-        private int outboundReads = READS;
-        private int maxDeferred = DEFERRED;
+    private int initiatorDepth;
+    private int receiveDepth;
+    private int maxInitiatorBuffers = 1;
+    private int maxReceiveBuffers = 1;
+    private int maxInlineBytes;
+    private int inboundReads = READS;
+    private int outboundReads = READS;
+    private int maxDeferred = DEFERRED;
 
-        @Override
-        protected List<?> all() {
-            return List.of(
-                    initiatorDepth,
-                    receiveDepth,
-                    maxInitiatorBuffers,
-                    maxReceiveBuffers,
-                    maxInlineBytes,
-                    inboundReads,
-                    outboundReads,
-                    maxDeferred);
-        }
-    }
-
-    private final Values values;
-
-    private QueuePairLimits(Values values) {
-        this.values = values;
-    }
-
-    private QueuePairLimits with(Consumer<Values> change) {
-        return new QueuePairLimits(values.with(change));
+    private QueuePairLimits() {
+        super(
+                o ->
+                        List.of(
+                                o.initiatorDepth,
+                                o.receiveDepth,
+                                o.maxInitiatorBuffers,
+                                o.maxReceiveBuffers,
+                                o.maxInlineBytes,
+                                o.inboundReads,
+                                o.outboundReads,
+                                o.maxDeferred));
     }
 
     private static int checked(String what, int number, int least) {
@@ -83,10 +69,9 @@ public final class QueuePairLimits {
      * @throws IllegalArgumentException for a depth below 1
      */
     public static QueuePairLimits depths(int initiatorDepth, int receiveDepth) {
-        Values values = new Values();
-        values.initiatorDepth = checked("initiator depth", initiatorDepth, 1);
-        values.receiveDepth = checked("receive depth", receiveDepth, 1);
-        return new QueuePairLimits(values);
+        return new QueuePairLimits()
+                .withInitiatorDepth(initiatorDepth)
+                .withReceiveDepth(receiveDepth);
     }
 
     /**
@@ -177,7 +162,7 @@ public final class QueuePairLimits {
      * @return 1 or more
      */
     public int initiatorDepth() {
-        return values.initiatorDepth;
+        return initiatorDepth;
     }
 
     /**
@@ -187,7 +172,7 @@ public final class QueuePairLimits {
      * @return 1 or more
      */
     public int receiveDepth() {
-        return values.receiveDepth;
+        return receiveDepth;
     }
 
     /**
@@ -197,7 +182,7 @@ public final class QueuePairLimits {
      * @return 1 or more
      */
     public int maxInitiatorBuffers() {
-        return values.maxInitiatorBuffers;
+        return maxInitiatorBuffers;
     }
 
     /**
@@ -207,7 +192,7 @@ public final class QueuePairLimits {
      * @return 1 or more
      */
     public int maxReceiveBuffers() {
-        return values.maxReceiveBuffers;
+        return maxReceiveBuffers;
     }
 
     /**
@@ -216,7 +201,7 @@ public final class QueuePairLimits {
      * @return 0 or more
      */
     public int maxInlineBytes() {
-        return values.maxInlineBytes;
+        return maxInlineBytes;
     }
 
     /**
@@ -227,7 +212,7 @@ public final class QueuePairLimits {
      * @return 0 or more
      */
     public int inboundReads() {
-        return values.inboundReads;
+        return inboundReads;
     }
 
     /**
@@ -238,7 +223,7 @@ public final class QueuePairLimits {
      * @return 0 or more
      */
     public int outboundReads() {
-        return values.outboundReads;
+        return outboundReads;
     }
 
     /**
@@ -248,7 +233,7 @@ public final class QueuePairLimits {
      * @return 0 or more
      */
     public int maxDeferred() {
-        return values.maxDeferred;
+        return maxDeferred;
     }
 
     /** Throws when a device does not support them. */
@@ -276,26 +261,16 @@ public final class QueuePairLimits {
     }
 
     @Override
-    public boolean equals(@Nullable Object other) {
-        return other instanceof QueuePairLimits that && values.equals(that.values);
-    }
-
-    @Override
-    public int hashCode() {
-        return values.hashCode();
-    }
-
-    @Override
     public String toString() {
         return "QueuePairLimits(%d initiator requests of %d buffers and %d inline bytes, %d receives of %d buffers, %d reads in, %d reads out, %d deferred)"
                 .formatted(
-                        values.initiatorDepth,
-                        values.maxInitiatorBuffers,
-                        values.maxInlineBytes,
-                        values.receiveDepth,
-                        values.maxReceiveBuffers,
-                        values.inboundReads,
-                        values.outboundReads,
-                        values.maxDeferred);
+                        initiatorDepth,
+                        maxInitiatorBuffers,
+                        maxInlineBytes,
+                        receiveDepth,
+                        maxReceiveBuffers,
+                        inboundReads,
+                        outboundReads,
+                        maxDeferred);
     }
 }

@@ -21,7 +21,7 @@ class ConnectionOptionsTest {
         byte[] data = {1};
         ConnectionOptions options = ConnectionOptions.DEFAULTS.withPrivateData(data);
         data[0] = 2;
-        assertThat(options.values.privateData).containsExactly(1);
+        assertThat(options.privateData).containsExactly(1);
     }
 
     @Test

@@ -59,9 +59,9 @@ final class Exposures {
         this.channel = channel;
         this.domain = channel.poller.domain();
         this.pair = channel.pair;
-        this.most = channel.options.values.exposures;
+        this.most = channel.options.exposures;
         this.mostOffers = channel.options.offers();
-        this.timeoutTicks = PollerClock.ticks(channel.options.values.timeout);
+        this.timeoutTicks = PollerClock.ticks(channel.options.timeout);
         this.changed = channel.lock.newCondition();
         this.exposed = new IntMap<>(0);
         this.unanswered = new IntMap<>(0);

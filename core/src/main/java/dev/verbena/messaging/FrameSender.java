@@ -45,7 +45,7 @@ final class FrameSender {
         this.channel = channel;
         this.pair = channel.pair;
         this.credits = channel.credits;
-        this.notes = new Notes(2 * channel.options.values.exposures, 0);
+        this.notes = new Notes(2 * channel.options.exposures, 0);
         this.buffers = buffers;
         this.inline = inline;
         this.requests = channel.requests;

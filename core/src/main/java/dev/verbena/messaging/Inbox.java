@@ -176,7 +176,7 @@ final class Inbox {
         }
         if ((kind == Frame.LARGE && !channel.offersMemory)
                 || ((kind == Frame.MESSAGE || kind == Frame.LARGE)
-                        && held() >= channel.options.values.receives)) {
+                        && held() >= channel.options.receives)) {
             return "sent or announced a message without a credit for it";
         }
         if (kind == Frame.LARGE && Frame.length(second) <= outbox.eagerLimit) {

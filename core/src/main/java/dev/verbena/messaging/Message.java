@@ -88,7 +88,7 @@ public final class Message implements AutoCloseable {
     @SuppressWarnings({"MustBeClosedChecker", "restricted"}) // its release closes the scope
     void arrived(MessageChannel by, int bytes) {
         channel = by;
-        if (by.options.values.tracking) {
+        if (by.options.tracking) {
             Arena made = Arena.ofShared();
             payload = payload.reinterpret(made, null);
             scope = made;

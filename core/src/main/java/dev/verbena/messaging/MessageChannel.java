@@ -94,8 +94,8 @@ public final class MessageChannel extends PolledConnection<SendCallback> {
                 Outbox.ring(options));
         FrameSender made = null;
         try {
-            this.maxMessage = options.values.maxMessage;
-            this.credits = new Credits(options.values.receives);
+            this.maxMessage = options.maxMessage;
+            this.credits = new Credits(options.receives);
             poller.memory().large().raiseLimit(options.largeMemory());
             this.exposures = new Exposures(this);
             this.ownMemory = new OwnMemory(this, exposures);
@@ -185,10 +185,10 @@ public final class MessageChannel extends PolledConnection<SendCallback> {
     void agree(Handshake peer) {
         try (var _ = lock.hold()) {
             int eagerMost = Math.min(outbox.eagerLimit, peer.eagerLimit());
-            int most = Math.min(options.values.maxMessage, peer.maxMessage());
+            int most = Math.min(options.maxMessage, peer.maxMessage());
             maxMessage = offersMemory && peer.offers() ? most : Math.min(most, eagerMost);
             credits.open(peer.receives());
-            outbox.open(eagerMost, Math.min(options.values.peerExposures, peer.exposures()));
+            outbox.open(eagerMost, Math.min(options.peerExposures, peer.exposures()));
             exposures.open(peer.peerExposures());
         }
     }
@@ -563,7 +563,7 @@ public final class MessageChannel extends PolledConnection<SendCallback> {
             boolean first = !reason.isClosing();
             reason.closing();
             if (first && isOpen() && outbox.large.isWaiting()) {
-                closeWithin(Math.ceilDiv(PollerClock.ticks(options.values.timeout), 2));
+                closeWithin(Math.ceilDiv(PollerClock.ticks(options.timeout), 2));
             }
             if (closeTicks > 0) {
                 return;
@@ -581,7 +581,7 @@ public final class MessageChannel extends PolledConnection<SendCallback> {
     }
 
     private void disconnect() {
-        beginClose(options.values.connection.withDeadline(options.values.timeout));
+        beginClose(options.connection.withDeadline(options.timeout));
     }
 
     /** Whether it is open, and not being disconnected: a close waits for large messages. */
@@ -590,7 +590,7 @@ public final class MessageChannel extends PolledConnection<SendCallback> {
     }
 
     void awaitClosed() {
-        poller.awaitClosed(this, closed(), options.values.timeout);
+        poller.awaitClosed(this, closed(), options.timeout);
     }
 
     @Override

@@ -10,11 +10,8 @@ import dev.verbena.internal.util.Arguments;
 import dev.verbena.internal.util.OptionValues;
 import dev.verbena.internal.util.Text;
 
-import org.jspecify.annotations.Nullable;
-
 import java.time.Duration;
 import java.util.List;
-import java.util.function.Consumer;
 
 /**
  * How a {@link MessageChannel} is made. Start from {@link #DEFAULTS} and change what differs:
@@ -30,54 +27,43 @@ import java.util.function.Consumer;
  * <p>Immutable.
  */
 @CheckReturnValue
-public final class MessagingOptions {
+public final class MessagingOptions extends OptionValues<MessagingOptions> {
     /**
      * Messages of up to 4,064 bytes (4 KiB with what a frame adds), 16 outstanding, 16 receives, 16
      * exposures and 64 of the peer, 10 s for a message, an idle peer looked at every 5 s.
      */
-    public static final MessagingOptions DEFAULTS = new MessagingOptions(new Values());
+    public static final MessagingOptions DEFAULTS = new MessagingOptions();
 
     private static final int MOST_OFFERS = 8;
     private static final int MOST = 0x7fff; // receives have 16 bits in the handshake
 
-    static final class Values extends OptionValues<Values> {
-        int maxMessage = 4064;
-        int eagerLimit = 4064;
-        long largeMemory = 16 << 20;
-        int outstanding = 16;
-        int receives = 16;
-        int exposures = 16;
-        int peerExposures = 64;
-        Duration timeout = Duration.ofSeconds(10);
-        Duration keepAlive = Duration.ofSeconds(5);
-        ConnectionOptions connection = ConnectionOptions.DEFAULTS;
-        boolean tracking;
+    int maxMessage = 4064;
+    int eagerLimit = 4064;
+    long largeMemory = 16 << 20;
+    int outstanding = 16;
+    int receives = 16;
+    int exposures = 16;
+    int peerExposures = 64;
+    Duration timeout = Duration.ofSeconds(10);
+    Duration keepAlive = Duration.ofSeconds(5);
+    ConnectionOptions connection = ConnectionOptions.DEFAULTS;
+    boolean tracking;
 
-        @Override
-        protected List<?> all() {
-            return List.of(
-                    maxMessage,
-                    eagerLimit,
-                    largeMemory,
-                    outstanding,
-                    receives,
-                    exposures,
-                    peerExposures,
-                    timeout,
-                    keepAlive,
-                    connection,
-                    tracking);
-        }
-    }
-
-    final Values values;
-
-    private MessagingOptions(Values values) {
-        this.values = values;
-    }
-
-    private MessagingOptions with(Consumer<Values> change) {
-        return new MessagingOptions(values.with(change));
+    private MessagingOptions() {
+        super(
+                o ->
+                        List.of(
+                                o.maxMessage,
+                                o.eagerLimit,
+                                o.largeMemory,
+                                o.outstanding,
+                                o.receives,
+                                o.exposures,
+                                o.peerExposures,
+                                o.timeout,
+                                o.keepAlive,
+                                o.connection,
+                                o.tracking));
     }
 
     /**
@@ -252,7 +238,7 @@ public final class MessagingOptions {
      * @return 1 or more
      */
     public int receives() {
-        return values.receives;
+        return receives;
     }
 
     /**
@@ -261,7 +247,7 @@ public final class MessagingOptions {
      * @return bytes
      */
     public int eagerLimit() {
-        return values.eagerLimit;
+        return eagerLimit;
     }
 
     /**
@@ -270,19 +256,19 @@ public final class MessagingOptions {
      * @return longer than zero
      */
     public Duration timeout() {
-        return values.timeout;
+        return timeout;
     }
 
     /** How many receives a channel posts. */
     int receiveDepth() {
-        return values.receives + Credits.RESERVE;
+        return receives + Credits.RESERVE;
     }
 
     /** How many requests a channel has outstanding at most. */
     int sendDepth() {
-        return 2 * values.outstanding // a write and a message each
+        return 2 * outstanding // a write and a message each
                 + Credits.RESERVE
-                + Exposures.requests(values.exposures, offers());
+                + Exposures.requests(exposures, offers());
     }
 
     /**
@@ -296,7 +282,7 @@ public final class MessagingOptions {
 
     /** How many offers of memory for large messages a channel makes at a time. */
     int offers() {
-        return values.maxMessage <= values.eagerLimit ? 0 : Math.min(values.receives, MOST_OFFERS);
+        return maxMessage <= eagerLimit ? 0 : Math.min(receives, MOST_OFFERS);
     }
 
     /** Whether messages above the eager limit are written to memory that is offered for them. */
@@ -307,21 +293,21 @@ public final class MessagingOptions {
 
     /** The longest message that fits a receive. */
     int eagerLimit(Adapter adapter) {
-        return offersMemory(adapter) ? values.eagerLimit : values.maxMessage;
+        return offersMemory(adapter) ? eagerLimit : maxMessage;
     }
 
     /** How a channel connects or accepts: with what its peer has to know. */
     ConnectionOptions connection(Adapter adapter) {
-        return values.connection.withPrivateData(handshake(adapter).toBytes());
+        return connection.withPrivateData(handshake(adapter).toBytes());
     }
 
     /** What the peer of a channel has to know. */
     Handshake handshake(Adapter adapter) {
         return new Handshake(
-                values.maxMessage,
-                values.receives,
-                values.exposures,
-                values.peerExposures,
+                maxMessage,
+                receives,
+                exposures,
+                peerExposures,
                 eagerLimit(adapter),
                 offersMemory(adapter));
     }
@@ -332,7 +318,7 @@ public final class MessagingOptions {
      * @return bytes, at least those of the longest message
      */
     public long largeMemory() {
-        return Math.max(values.largeMemory, values.maxMessage);
+        return Math.max(largeMemory, maxMessage);
     }
 
     /** Refuses what the device has no room for: its messages and queues have limits. */
@@ -345,7 +331,7 @@ public final class MessagingOptions {
                     Status.INVALID_PARAMETER,
                     "%,d receives of a channel are too many for %s: its receive queues are at most %,d deep, and a channel needs %d receives more. Use MessagingOptions.withReceives(%d) or less"
                             .formatted(
-                                    values.receives,
+                                    receives,
                                     adapter.name(),
                                     most,
                                     Credits.RESERVE,
@@ -356,8 +342,8 @@ public final class MessagingOptions {
                     Status.INVALID_PARAMETER,
                     "%s and %s of a channel are too many for %s: its send queues are at most %,d deep. Use MessagingOptions.withOutstanding and withExposures that add up to %,d or less"
                             .formatted(
-                                    Text.count(values.outstanding, "outstanding request"),
-                                    Text.count(values.exposures, "exposure"),
+                                    Text.count(outstanding, "outstanding request"),
+                                    Text.count(exposures, "exposure"),
                                     adapter.name(),
                                     info.maxInitiatorDepth(),
                                     (info.maxInitiatorDepth() - Credits.RESERVE - offers()) / 2));
@@ -384,25 +370,15 @@ public final class MessagingOptions {
     }
 
     @Override
-    public boolean equals(@Nullable Object other) {
-        return other instanceof MessagingOptions that && values.equals(that.values);
-    }
-
-    @Override
-    public int hashCode() {
-        return values.hashCode();
-    }
-
-    @Override
     public String toString() {
         return "MessagingOptions(messages of up to %,d bytes, up to %,d at once, %d outstanding, %d receives, %d exposures, each within %s, keep-alive every %s)"
                 .formatted(
-                        values.maxMessage,
-                        Math.min(values.eagerLimit, values.maxMessage),
-                        values.outstanding,
-                        values.receives,
-                        values.exposures,
-                        Text.time(values.timeout),
-                        Text.time(values.keepAlive));
+                        maxMessage,
+                        Math.min(eagerLimit, maxMessage),
+                        outstanding,
+                        receives,
+                        exposures,
+                        Text.time(timeout),
+                        Text.time(keepAlive));
     }
 }

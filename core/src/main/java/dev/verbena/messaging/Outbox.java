@@ -75,10 +75,10 @@ final class Outbox {
         this.waiting = new WaitingRequests(channel.poller);
         this.keepAlive =
                 new KeepAlive(
-                        PollerClock.ticks(channel.options.values.keepAlive),
-                        PollerClock.ticks(channel.options.values.timeout),
+                        PollerClock.ticks(channel.options.keepAlive),
+                        PollerClock.ticks(channel.options.timeout),
                         channel.poller.connections().size());
-        this.most = channel.options.values.outstanding;
+        this.most = channel.options.outstanding;
         this.partBytes =
                 (int) Math.min(PART_BYTES, channel.poller.adapter().info().maxTransferBytes());
         this.large = new LargeSends(channel, most, mostBuffers);
@@ -88,13 +88,12 @@ final class Outbox {
      * The largest number of requests with completions: the user's, control frames and invalidates.
      */
     static int requestCount(MessagingOptions options) {
-        return options.values.outstanding + Credits.RESERVE + options.values.exposures;
+        return options.outstanding + Credits.RESERVE + options.exposures;
     }
 
     /** The ring for a channel's requests. */
     static RequestRing<SendCallback> ring(MessagingOptions options) {
-        return new RequestRing<>(
-                requestCount(options), PollerClock.ticks(options.values.timeout), NOTES);
+        return new RequestRing<>(requestCount(options), PollerClock.ticks(options.timeout), NOTES);
     }
 
     /** The peer is known: which messages it receives at once, and how much it may expose. */
@@ -572,11 +571,11 @@ final class Outbox {
         String late =
                 requests.isLate(now) ? kind(requests.oldest()).lateness() : exposures.late(now);
         if (late != null) {
-            return late + " within " + Text.time(channel.options.values.timeout);
+            return late + " within " + Text.time(channel.options.timeout);
         }
         if (keepAlive.isSilent(now)) {
             return "the peer has not answered within %s whether it is there: its process hangs, or its poller is not polled"
-                    .formatted(Text.time(channel.options.values.timeout));
+                    .formatted(Text.time(channel.options.timeout));
         }
         askIfIdle(now);
         return null;

@@ -6,13 +6,10 @@ import dev.verbena.Status;
 import dev.verbena.internal.util.OptionValues;
 import dev.verbena.internal.util.Text;
 
-import org.jspecify.annotations.Nullable;
-
 import java.time.Duration;
 import java.util.EnumSet;
 import java.util.List;
 import java.util.Set;
-import java.util.function.Consumer;
 import java.util.random.RandomGenerator;
 
 /**
@@ -23,7 +20,7 @@ import java.util.random.RandomGenerator;
  * <p>Immutable.
  */
 @CheckReturnValue
-public final class ReconnectOptions {
+public final class ReconnectOptions extends OptionValues<ReconnectOptions> {
     private static final int MOST_DOUBLINGS = 40; // a shift that cannot overflow
 
     /**
@@ -32,35 +29,22 @@ public final class ReconnectOptions {
      * INVALID_PARAMETER, INVALID_PARAMETER_MIX, INVALID_BUFFER_SIZE, IMPLEMENTATION_LIMIT,
      * DEVICE_REMOVED.
      */
-    public static final ReconnectOptions DEFAULTS = new ReconnectOptions(new Values());
+    public static final ReconnectOptions DEFAULTS = new ReconnectOptions();
 
-    private static final class Values extends OptionValues<Values> {
-        private Duration firstPause = Duration.ofMillis(100);
-        private Duration longestPause = Duration.ofSeconds(10);
-        private int attempts = Integer.MAX_VALUE;
-        private Set<Status> last =
-                EnumSet.of(
-                        Status.NOT_SUPPORTED,
-                        Status.INVALID_PARAMETER,
-                        Status.INVALID_PARAMETER_MIX,
-                        Status.INVALID_BUFFER_SIZE,
-                        Status.IMPLEMENTATION_LIMIT,
-                        Status.DEVICE_REMOVED);
+    private Duration firstPause = Duration.ofMillis(100);
+    private Duration longestPause = Duration.ofSeconds(10);
+    private int attempts = Integer.MAX_VALUE;
+    private Set<Status> last =
+            EnumSet.of(
+                    Status.NOT_SUPPORTED,
+                    Status.INVALID_PARAMETER,
+                    Status.INVALID_PARAMETER_MIX,
+                    Status.INVALID_BUFFER_SIZE,
+                    Status.IMPLEMENTATION_LIMIT,
+                    Status.DEVICE_REMOVED);
 
-        @Override
-        protected List<?> all() {
-            return List.of(firstPause, longestPause, attempts, last);
-        }
-    }
-
-    private final Values values;
-
-    private ReconnectOptions(Values values) {
-        this.values = values;
-    }
-
-    private ReconnectOptions with(Consumer<Values> change) {
-        return new ReconnectOptions(values.with(change));
+    private ReconnectOptions() {
+        super(o -> List.of(o.firstPause, o.longestPause, o.attempts, o.last));
     }
 
     /**
@@ -118,15 +102,15 @@ public final class ReconnectOptions {
     }
 
     boolean isLast(Status status) {
-        return values.last.contains(status);
+        return last.contains(status);
     }
 
     int attempts() {
-        return values.attempts;
+        return attempts;
     }
 
     long longestPauseNanoseconds() {
-        return values.longestPause.toNanos();
+        return longestPause.toNanos();
     }
 
     /**
@@ -135,32 +119,22 @@ public final class ReconnectOptions {
      * @param doublings how many attempts failed before
      */
     long pauseNanoseconds(int doublings, RandomGenerator random) {
-        long first = values.firstPause.toNanos();
-        long longest = values.longestPause.toNanos();
+        long first = firstPause.toNanos();
+        long longest = longestPause.toNanos();
         int shift = Math.min(doublings, MOST_DOUBLINGS);
         long whole = first > longest >> shift ? longest : first << shift;
         return whole - random.nextLong(whole / 2 + 1);
     }
 
     @Override
-    public boolean equals(@Nullable Object other) {
-        return other instanceof ReconnectOptions that && values.equals(that.values);
-    }
-
-    @Override
-    public int hashCode() {
-        return values.hashCode();
-    }
-
-    @Override
     public String toString() {
         return "ReconnectOptions(pauses of %s to %s, %s, ended by %s)"
                 .formatted(
-                        Text.time(values.firstPause),
-                        Text.time(values.longestPause),
-                        values.attempts == Integer.MAX_VALUE
+                        Text.time(firstPause),
+                        Text.time(longestPause),
+                        attempts == Integer.MAX_VALUE
                                 ? "unlimited attempts"
-                                : Text.count(values.attempts, "attempt"),
-                        values.last.stream().map(Status::name).toList());
+                                : Text.count(attempts, "attempt"),
+                        last.stream().map(Status::name).toList());
     }
 }

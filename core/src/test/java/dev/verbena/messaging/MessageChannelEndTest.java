@@ -357,7 +357,7 @@ class MessageChannelEndTest {
             CompletableFuture<Void> sent = channel.sendAsync(MemorySegment.ofArray(new byte[7]));
             CompletableFuture<Void> refused = null;
             if (meanwhile == Meanwhile.A_SEND_THAT_WAITS) {
-                for (int i = 1; i < SMALL.values.outstanding; i++) {
+                for (int i = 1; i < SMALL.outstanding; i++) {
                     channel.trySend(text("x")).orThrow();
                 }
                 refused = channel.sendAsync(text("x"));

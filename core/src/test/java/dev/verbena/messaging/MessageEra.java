@@ -66,7 +66,7 @@ final class MessageEra extends Era {
                 && (a.offers() == 0 || b.offers() == 0)); // only short messages would be sent
         this.ofServer = a;
         this.ofClients = b;
-        this.exposes = ofClients.values.exposures > 0 && ofServer.values.peerExposures > 0;
+        this.exposes = ofClients.exposures > 0 && ofServer.peerExposures > 0;
         this.receives = random.nextInt(4) == 0;
     }
 

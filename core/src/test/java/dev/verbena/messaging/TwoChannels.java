@@ -525,7 +525,7 @@ final class TwoChannels implements AutoCloseable {
                             ? 0
                             : (int) get(to.channel.inbox, "unreleased")
                                     + largeArrivals(to.channel).map(LargeArrivals::held).orElse(0);
-            int window = control ? Credits.RESERVE : scope.options.values.receives;
+            int window = control ? Credits.RESERVE : scope.options.receives;
             if (sent != waiting + arrived + unreleased + returned
                     || granted > returned
                     || sent - granted > window
@@ -593,7 +593,7 @@ final class TwoChannels implements AutoCloseable {
             }
             Duration took = Duration.ofNanos(time - before);
             // Each waits for half of the timeout at most; a round looks at the clock several times.
-            if (took.compareTo(scope.options.values.timeout.multipliedBy(3)) > 0) {
+            if (took.compareTo(scope.options.timeout.multipliedBy(3)) > 0) {
                 throw new AssertionError("The closes took " + took);
             }
             if (fates.ends.contains(null) || device.windowCount() != 0) {
