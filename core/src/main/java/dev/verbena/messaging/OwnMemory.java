@@ -4,7 +4,6 @@ import com.google.errorprone.annotations.CheckReturnValue;
 
 import dev.verbena.MemoryRegion;
 import dev.verbena.OpFlags;
-import dev.verbena.PooledBuffer;
 import dev.verbena.QueuePair;
 import dev.verbena.Status;
 import dev.verbena.VerbenaException;
@@ -124,22 +123,6 @@ public final class OwnMemory {
     }
 
     /**
-     * Exposes a buffer of a pool to the peer, as {@link #expose(MemoryRegion, long, long, OpFlags,
-     * Duration)} does. It may be given back to the pool when the exposure ended.
-     *
-     * @param buffer of a pool of the poller's domain
-     * @param rights {@link OpFlags#ALLOW_REMOTE_READ}, {@link OpFlags#ALLOW_REMOTE_WRITE} or both
-     * @param within how long the peer has
-     * @return what goes into a message to the peer; to be closed by the caller
-     * @throws InterruptedException when the thread is interrupted while it waits
-     */
-    @CheckReturnValue
-    public Exposure expose(PooledBuffer buffer, OpFlags rights, Duration within)
-            throws InterruptedException {
-        return expose(buffer.region(), buffer.offset(), buffer.memory().byteSize(), rights, within);
-    }
-
-    /**
      * Exposes memory to the peer, if not all exposures are in use, and returns at once. Allocates
      * nothing once as many exposures were in use before.
      *
@@ -166,34 +149,6 @@ public final class OwnMemory {
     }
 
     /**
-     * Exposes a buffer of a pool to the peer, as {@link #tryExpose(MemoryRegion, long, long,
-     * OpFlags, Duration, ExposureCallback, Object)} does.
-     *
-     * @param buffer of a pool of the poller's domain; not given back before the callback was called
-     * @param rights {@link OpFlags#ALLOW_REMOTE_READ}, {@link OpFlags#ALLOW_REMOTE_WRITE} or both
-     * @param within how long the peer has
-     * @param callback gets the end, and the peer's message
-     * @param attachment what {@link Exposure#attachment} returns
-     * @return null when all exposures are in use, or the channel is closed
-     */
-    @CheckReturnValue
-    public @Nullable Exposure tryExpose(
-            PooledBuffer buffer,
-            OpFlags rights,
-            Duration within,
-            ExposureCallback callback,
-            @Nullable Object attachment) {
-        return tryExpose(
-                buffer.region(),
-                buffer.offset(),
-                buffer.memory().byteSize(),
-                rights,
-                within,
-                callback,
-                attachment);
-    }
-
-    /**
      * Exposes memory to the peer, when there is a free exposure. A future that is cancelled, or
      * times out ({@link CompletableFuture#orTimeout}), waits no more, and exposes nothing.
      *
@@ -213,22 +168,6 @@ public final class OwnMemory {
     public CompletableFuture<Exposure> exposeAsync(
             MemoryRegion region, long offset, long length, OpFlags rights, Duration within) {
         return async(region, offset, length, rights, within, MOST_FUTURES);
-    }
-
-    /**
-     * Exposes a buffer of a pool to the peer, as {@link #exposeAsync(MemoryRegion, long, long,
-     * OpFlags, Duration)} does.
-     *
-     * @param buffer of a pool of the poller's domain; not given back before the exposure ended
-     * @param rights {@link OpFlags#ALLOW_REMOTE_READ}, {@link OpFlags#ALLOW_REMOTE_WRITE} or both
-     * @param within how long the peer has, from when the memory is exposed
-     * @return a future of the exposure, to be closed by the caller
-     */
-    @CheckReturnValue
-    public CompletableFuture<Exposure> exposeAsync(
-            PooledBuffer buffer, OpFlags rights, Duration within) {
-        return exposeAsync(
-                buffer.region(), buffer.offset(), buffer.memory().byteSize(), rights, within);
     }
 
     // ---- those that wait for a free exposure

@@ -141,7 +141,15 @@ class ExposeAsyncTest {
             CompletableFuture<Exposure> exposed =
                     pool.takeAsync()
                             .thenCompose(
-                                    buffer -> two.a.ownMemory().exposeAsync(buffer, WRITE, LONG));
+                                    buffer ->
+                                            two.a
+                                                    .ownMemory()
+                                                    .exposeAsync(
+                                                            buffer.region(),
+                                                            buffer.offset(),
+                                                            buffer.memory().byteSize(),
+                                                            WRITE,
+                                                            LONG));
             PooledBuffer other = pool.tryTake();
             assertThat(other).isNotNull();
             RemoteMemory remote = two.announce(exposed.join());

@@ -393,7 +393,15 @@ class ExposureTest {
                                         BufferPoolOptions.of(4, 100), Access.LOCAL_WRITE);
                 PooledBuffer first = pool.take(LONG);
                 PooledBuffer buffer = pool.take(LONG);
-                Exposure exposure = two.a.ownMemory().expose(buffer, WRITE, LONG)) {
+                Exposure exposure =
+                        two.a
+                                .ownMemory()
+                                .expose(
+                                        buffer.region(),
+                                        buffer.offset(),
+                                        buffer.memory().byteSize(),
+                                        WRITE,
+                                        LONG)) {
             assertThat(exposure.remoteMemory().address())
                     .isNotEqualTo(first.remoteMemory().address());
             assertThat(exposure.remoteMemory().bytes()).isEqualTo(buffer.memory().byteSize());
@@ -420,7 +428,9 @@ class ExposureTest {
                     two.a
                             .ownMemory()
                             .tryExpose(
-                                    buffer,
+                                    buffer.region(),
+                                    buffer.offset(),
+                                    buffer.memory().byteSize(),
                                     WRITE,
                                     LONG,
                                     (ended, status, message) -> {
