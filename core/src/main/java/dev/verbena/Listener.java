@@ -57,7 +57,6 @@ public final class Listener extends NativeObject {
     private final Listening listening;
     private volatile boolean stopped; // requests still waiting for a thread are then refused
 
-    /** The threads of a listener that is given no executor. */
     static Executor threads(int backlog) {
         int waiting = backlog <= 0 ? USUAL_BACKLOG : backlog;
         return new LimitedExecutor(Threads.POOL, HANDLERS, waiting);

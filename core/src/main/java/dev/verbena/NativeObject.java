@@ -78,7 +78,6 @@ abstract class NativeObject implements AutoCloseable {
         }
     }
 
-    /** Begins a teardown of this object. */
     final Teardown teardown() {
         return new Teardown(this::describe, this::deviceGone);
     }

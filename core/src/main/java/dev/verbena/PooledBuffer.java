@@ -36,7 +36,6 @@ public final class PooledBuffer implements AutoCloseable {
         this(pool, index, memory, null, null);
     }
 
-    /** A tracked buffer, for one take. */
     @SuppressWarnings("MustBeClosedChecker") // closed by giveBack
     static PooledBuffer tracked(BufferPool pool, int index, MemorySegment memory) {
         Arena scope = Arena.ofShared();

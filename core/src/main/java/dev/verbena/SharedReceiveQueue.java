@@ -352,7 +352,6 @@ public final class SharedReceiveQueue extends NativeObject {
         return nativeHandle(address);
     }
 
-    /** Its receives. */
     SharedReceives handle() {
         return receives;
     }

@@ -20,7 +20,6 @@ final class AcceptAttempt {
         /** The channel stands. */
         void opened(MessageChannel channel);
 
-        /** It was not established. */
         void failed(Throwable thrown);
     }
 

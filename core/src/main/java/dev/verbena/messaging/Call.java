@@ -75,7 +75,6 @@ public final class Call {
         return answered.get();
     }
 
-    /** Its handler has returned. */
     void handled() {
         if (!retained) {
             request = null;

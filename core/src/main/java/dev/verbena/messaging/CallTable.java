@@ -110,7 +110,6 @@ final class CallTable {
 
     // ---- calls of this side
 
-    /** As {@link Calls#call}. */
     <T extends @Nullable Object> CompletableFuture<T> call(
             MemorySegment request,
             Duration timeout,

@@ -40,7 +40,6 @@ final class ConnectAttempt {
         this.listener = listener;
     }
 
-    /** As {@link MessageChannel#connectAsync}. */
     static CompletableFuture<MessageChannel> async(
             Poller poller,
             InetSocketAddress server,

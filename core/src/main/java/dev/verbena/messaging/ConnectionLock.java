@@ -26,7 +26,6 @@ final class ConnectionLock extends ReentrantLock {
         this.poller = poller;
     }
 
-    /** The lock of a new connection. */
     static ConnectionLock of(Poller poller) {
         return poller.isConfined() ? poller.lock : new ConnectionLock(poller);
     }

@@ -15,7 +15,6 @@ final class Frame {
     static final int HEADER_BYTES = 16;
     static final int NOTE_BYTES = 8;
 
-    /** How many notes a frame has at most. */
     static final int MOST_NOTES = 2;
 
     /** How much longer a frame may be than its message. */
@@ -60,7 +59,6 @@ final class Frame {
         at.set(LONG, offset + Long.BYTES, word(length, credits.returnedControls()));
     }
 
-    /** Writes a note; the offset is that of the first one. */
     static void writeNote(MemorySegment at, long offset, int index, byte kind, int token) {
         at.set(LONG, offset + (long) index * NOTE_BYTES, word(kind, token));
     }
@@ -71,12 +69,10 @@ final class Frame {
         memory.set(LONG, at + Long.BYTES, Integer.toUnsignedLong(token));
     }
 
-    /** The address of a received offer. */
     static long offerAddress(MemorySegment at) {
         return at.get(LONG, HEADER_BYTES);
     }
 
-    /** The token of a received offer. */
     static int offerToken(MemorySegment at) {
         return (int) at.get(LONG, HEADER_BYTES + Long.BYTES);
     }
@@ -103,7 +99,6 @@ final class Frame {
         return (int) second;
     }
 
-    /** How many notes a received frame has. */
     static int notes(long first) {
         return (int) (first >>> NOTES_SHIFT) & 0xFF;
     }

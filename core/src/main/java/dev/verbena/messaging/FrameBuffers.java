@@ -33,7 +33,6 @@ final class FrameBuffers implements AutoCloseable {
         this.free = new int[slab];
     }
 
-    /** The length of each buffer. */
     int bytes() {
         return bytes;
     }
@@ -68,7 +67,6 @@ final class FrameBuffers implements AutoCloseable {
         free[freeCount++] = buffer;
     }
 
-    /** The region that a buffer is a part of. */
     synchronized MemoryRegion region(int buffer) {
         return regions.get(buffer / slab);
     }

@@ -66,7 +66,6 @@ final class FrameSender {
         return scratch.list.clear();
     }
 
-    /** Posts an offer of memory. */
     PostResult postOffer(int slot, long address, int token, boolean fenced) {
         MemorySegment memory = scratch.region.memory();
         long at = scratch.at + PostScratch.MOST_INLINE;

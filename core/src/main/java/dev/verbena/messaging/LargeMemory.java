@@ -26,7 +26,6 @@ final class LargeMemory implements AutoCloseable {
     private static final int STEP_SHIFT = Integer.numberOfTrailingZeros(STEPS);
     private static final int SIZES = (Integer.SIZE - SMALLEST_SHIFT) * STEPS;
 
-    /** Memory for one message. */
     static final class Block {
         final MemoryRegion region;
         final int size; // which of the sizes

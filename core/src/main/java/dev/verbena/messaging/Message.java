@@ -73,7 +73,6 @@ public final class Message implements AutoCloseable {
         return outlives;
     }
 
-    /** The peer has announced it. */
     void announced(int bytes) {
         length = bytes;
     }

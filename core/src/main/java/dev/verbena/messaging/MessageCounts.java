@@ -31,7 +31,6 @@ final class MessageCounts {
         }
     }
 
-    /** A message was posted. */
     void messageSent(long bytes) {
         SENT.setOpaque(this, sent + 1);
         BYTES_SENT.setOpaque(this, bytesSent + bytes);

@@ -103,7 +103,6 @@ final class Outbox {
         frames.open(peerExposures);
     }
 
-    /** How many buffers a message may have. */
     int mostBuffers() {
         return mostBuffers;
     }
@@ -340,7 +339,6 @@ final class Outbox {
         requests.posted(callback, attachment);
     }
 
-    /** Invalidates the token of an exposure. */
     void invalidate(Exposure exposure, MemoryWindow window) {
         int slot = requests.next();
         PostResult result = pair.invalidate(slot, window, OpFlags.NONE);

@@ -154,7 +154,6 @@ abstract sealed class PolledConnection<C> implements AutoCloseable
     /** The request of a slot has succeeded, and its callback was taken. Called under the lock. */
     abstract void requestEnded(int slot);
 
-    /** Calls a callback. */
     abstract void call(C callback, @Nullable Object attachment, Status status);
 
     /** Whether a callback is not the program's: it completes a future, and throws nothing else. */
@@ -379,7 +378,6 @@ abstract sealed class PolledConnection<C> implements AutoCloseable
         reason.failed(status, why, cause);
     }
 
-    /** The connection has ended. */
     final void disconnected(Status status) {
         Connector by = connector;
         reason.disconnected(status, by == null ? "" : by.disconnectReason());

@@ -502,7 +502,6 @@ public final class Poller implements Pollers {
         return closing;
     }
 
-    /** Its connections and clients. */
     PollerConnections connections() {
         return connections;
     }

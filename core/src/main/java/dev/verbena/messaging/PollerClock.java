@@ -26,7 +26,6 @@ final class PollerClock {
         this(coarse, coarse.resolution(), System::nanoTime);
     }
 
-    /** Another clock. */
     PollerClock(LongSupplier source) {
         this(source, 0, source);
     }

@@ -55,12 +55,10 @@ final class PollerConnections {
         return connections.size() + clients.size() + accepting.get();
     }
 
-    /** How many connections there are. */
     int size() {
         return connections.size();
     }
 
-    /** How many connections are open. */
     int open() {
         return (int) connections.all().stream().filter(PolledConnection::isOpen).count();
     }

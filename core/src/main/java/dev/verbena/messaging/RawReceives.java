@@ -96,7 +96,6 @@ public final class RawReceives implements AutoCloseable {
         this.shared = made;
     }
 
-    /** Adds receives with memory. */
     private void add(int more) {
         int before = count;
         regions.ensureCapacity(regions.size() + 1); // first: there may be no memory for it

@@ -73,7 +73,6 @@ record Refusal(Status status, String why) {
                 thrown);
     }
 
-    /** Sends it. */
     void reject(Connector connector) {
         try {
             connector.reject(toBytes());

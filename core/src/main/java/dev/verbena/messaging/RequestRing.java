@@ -125,12 +125,10 @@ final class RequestRing<C> {
         numbers[numbersAt(slot) + 1 + which] = number;
     }
 
-    /** How many slots there are now. */
     int slots() {
         return slots;
     }
 
-    /** The oldest request has ended. */
     void ended(int slot) {
         int at = callbackAt(slot) + 1;
         if (references[at] != null) {

@@ -18,7 +18,6 @@ import java.util.concurrent.TimeoutException;
 
 /** Requests that wait for room: threads, or futures, in {@link WaitingRequests}. */
 final class RoomWait {
-    /** Completes the future that is attached. */
     static final SendCallback COMPLETE_FUTURE = RoomWait::completeFuture;
 
     private final MessageChannel channel;

@@ -35,7 +35,6 @@ final class WaitingRequests {
             @Nullable RemoteMemory remote,
             CompletableFuture<Void> future,
             boolean whenPosted) {
-        /** How long the message is. */
         long bytes() {
             return kind == RequestKind.SEND && local != null ? local.bytes() : data.byteSize();
         }

@@ -54,7 +54,6 @@ public final class ConnectionEvents implements AdapterEvents.Source {
             return id;
         }
 
-        /** What its events carry. */
         long key() {
             return key;
         }
@@ -149,12 +148,10 @@ public final class ConnectionEvents implements AdapterEvents.Source {
 
     // ---- snapshots, for any thread
 
-    /** What became of all connections. */
     public ConnectionCounters counters() {
         return counts.now();
     }
 
-    /** The connections that have an identifier. */
     public List<ConnectionInfo> connections() {
         return handlers.values().stream()
                 .filter(ConnectionStateMachine.class::isInstance)

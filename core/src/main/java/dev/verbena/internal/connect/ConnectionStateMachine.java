@@ -73,7 +73,6 @@ public final class ConnectionStateMachine implements ConnectionEvents.Handler {
     private final ConnectionActions actions; // under the lock, as is the state
     private ConnectionState state;
 
-    /** Creates a state machine that may connect. */
     public ConnectionStateMachine(ConnectionEvents events, String device) {
         this.actions = new ConnectionActions(this, events, device, request -> {});
         this.state = ConnectionState.IDLE;

@@ -150,7 +150,6 @@ final class ConnectionTable {
     private static final Set<ConnectionState> CONNECT_STEP =
             in(RESOLVING_ADDRESS, RESOLVING_ROUTE, CONNECTING);
 
-    /** States with a step that disconnects. */
     private static final Set<ConnectionState> DISCONNECT_STEP = in(DRAINING, DISCONNECTING);
 
     /** States that wait for a call of this side. */
@@ -310,7 +309,6 @@ final class ConnectionTable {
         elsewhere(on(CLOSE_TIMEOUT), IGNORE);
     }
 
-    /** What the transition is. */
     static Transition get(ConnectionState state, ConnectionTrigger trigger) {
         // There is one for each pair: requireEveryPair().
         return Objects.requireNonNull(Objects.requireNonNull(CELLS.get(trigger)).get(state));

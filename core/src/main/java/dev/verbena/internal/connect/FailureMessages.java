@@ -173,7 +173,6 @@ public final class FailureMessages {
                         .formatted(peer, Text.time(timeout)));
     }
 
-    /** A call that is not possible in this state. */
     static VerbenaException refusal(ConnectionTrigger call, ConnectionState state) {
         if (call == ConnectionTrigger.DISCONNECT) {
             return new VerbenaException(

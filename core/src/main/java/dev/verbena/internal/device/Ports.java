@@ -34,12 +34,10 @@ public final class Ports {
         return device;
     }
 
-    /** The choice of {@link #choose}, or null. */
     public @Nullable GidChoice chosen() {
         return chosen;
     }
 
-    /** The choice that was used last, or null. */
     public @Nullable GidChoice used() {
         return used;
     }
@@ -84,7 +82,6 @@ public final class Ports {
         return ports;
     }
 
-    /** The GIDs of all ports. */
     List<Port.GidEntry> queryGids() {
         return queryGids(query(new ArrayList<>()));
     }

@@ -102,7 +102,6 @@ public final class FlightRecording {
 
     // ---- the events
 
-    /** The field that all events have. */
     @Enabled(false)
     abstract static class OfDevice extends Event {
         @Label("Device")
@@ -348,7 +347,6 @@ public final class FlightRecording {
         @Label("Reason")
         String reason = "";
 
-        /** Whether a recording wants it. */
         public static boolean wanted() {
             return SETTINGS.isEnabled();
         }
@@ -368,7 +366,6 @@ public final class FlightRecording {
         @DataAmount
         long length;
 
-        /** Whether a recording wants it. */
         public static boolean wanted() {
             return SETTINGS.isEnabled();
         }
@@ -385,7 +382,6 @@ public final class FlightRecording {
         @Description("By a message of the peer, not by a request of this side")
         boolean byPeer;
 
-        /** Whether a recording wants it. */
         public static boolean wanted() {
             return SETTINGS.isEnabled();
         }

@@ -32,7 +32,6 @@ public final class AddressedConnection {
     private volatile Port.@Nullable GidEntry gid; // null until it is asked for
     private final int firstSequence = ThreadLocalRandom.current().nextInt() & SEQUENCE_BITS;
 
-    /** The connection of a queue pair at a port, with the GID that was chosen for it, if any. */
     AddressedConnection(NativeQueuePair pair, Port port, Port.@Nullable GidEntry gid) {
         this.pair = pair;
         this.portNumber = port.number();

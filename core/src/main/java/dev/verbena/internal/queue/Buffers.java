@@ -164,7 +164,6 @@ public final class Buffers {
         return entries;
     }
 
-    /** The scope of one buffer's memory. */
     MemorySegment.@Nullable Scope scopeOf(int index) {
         MemorySegment memory = memories[index];
         return memory == null ? null : memory.scope();
@@ -192,7 +191,6 @@ public final class Buffers {
         return alive(count) ? PostResult.ACCEPTED : PostResult.ARENA_CLOSED;
     }
 
-    /** Whether its regions, if there are any, are all of this domain. */
     boolean isOf(Domain one) {
         return domain == null || (domain == one && !severalDomains);
     }

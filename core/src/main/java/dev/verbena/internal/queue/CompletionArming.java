@@ -69,7 +69,6 @@ public class CompletionArming implements EventChannel.Member, CompletionPoller.L
         this.poller = new CompletionPoller(device, queue, owner, this);
     }
 
-    /** Polls the queue. */
     public CompletionPoller poller() {
         return poller;
     }
@@ -79,7 +78,6 @@ public class CompletionArming implements EventChannel.Member, CompletionPoller.L
         return queue;
     }
 
-    /** The queue pairs that report here. */
     public Members<NativeQueuePair> queuePairs() {
         return queuePairs;
     }

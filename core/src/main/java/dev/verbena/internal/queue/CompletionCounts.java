@@ -75,7 +75,6 @@ public final class CompletionCounts {
         return counts.getAcquire(KEPT);
     }
 
-    /** How many completions reported a failure. */
     public long failuresEver() {
         return counts.getAcquire(FAILURES);
     }

@@ -420,7 +420,6 @@ public final class CompletionPoller {
 
     // ---- synthesized completions
 
-    /** Synthesizes completions; see {@link RequestLedger#synthesize}. */
     void synthesize(RequestLedger ledger, int first, int last, int status) {
         if (lock.acquire()) {
             try {

@@ -86,7 +86,6 @@ public final class CompletionRecords {
         write(size + index, endpoint, context, kind);
     }
 
-    /** So many were put. */
     void added(int count) {
         size += count;
     }
@@ -96,7 +95,6 @@ public final class CompletionRecords {
         return endpoints[index];
     }
 
-    /** What it was. */
     public OperationType type(int index) {
         return typeOf(kind(index));
     }

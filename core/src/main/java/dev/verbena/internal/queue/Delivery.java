@@ -179,7 +179,6 @@ final class Delivery {
         }
     }
 
-    /** Delivers the synthesized completions that are due. */
     void synthesizeDue(@Nullable CompletionRecords to) {
         for (int i = 0; i < synthesizing.size(); i++) {
             RequestLedger ledger = synthesizing.get(i);

@@ -81,12 +81,10 @@ public class Endpoint {
         return attachment;
     }
 
-    /** What is counted of its send queue. */
     public final RequestCounts sendCounts() {
         return sendCounts;
     }
 
-    /** What is counted of its receives. */
     public final RequestCounts receiveCounts() {
         return receiveCounts;
     }

@@ -192,7 +192,6 @@ public record Operation(String name, int opcode, OperationType type, int flags, 
         return opcode == SendChain.SEND_WITH_INVALIDATE;
     }
 
-    /** Whether it names memory of the peer. */
     public boolean namesRemoteMemory() {
         return switch (opcode) {
             case SendChain.WRITE,

@@ -76,7 +76,6 @@ public final class OwnerTasks {
         rethrow(thrown);
     }
 
-    /** Throws what a task has thrown, if it has. */
     static void rethrow(@Nullable Throwable thrown) {
         if (thrown instanceof Error error) {
             throw error;

@@ -43,7 +43,6 @@ public final class ReceiveQueue extends QueueLock {
         this.maxBuffers = maxBuffers;
     }
 
-    /** Its receives, for their counters. */
     public RequestLedger ledger() {
         return ledger;
     }

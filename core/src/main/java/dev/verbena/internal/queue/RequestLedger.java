@@ -207,7 +207,6 @@ public final class RequestLedger extends RequestSlots {
         BYTES.setOpaque(this, bytes + count);
     }
 
-    /** The id of the request that is added next. */
     public long nextId() {
         return WorkId.of(queue, added);
     }

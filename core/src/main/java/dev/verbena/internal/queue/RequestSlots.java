@@ -89,7 +89,6 @@ abstract class RequestSlots implements Credit {
         requests = larger;
     }
 
-    /** A completion of this queue. */
     private final class Kept extends KeptCompletion {
         Kept(@Nullable KeptCompletion next) {
             this.next = next;
@@ -143,7 +142,6 @@ abstract class RequestSlots implements Credit {
         return TYPES[RequestState.typeIn(state)];
     }
 
-    /** Whether a request is silent. */
     final boolean silent(int sequence) {
         return (state(sequence) & RequestState.SILENT) != 0;
     }
@@ -165,7 +163,6 @@ abstract class RequestSlots implements Credit {
         windows[windowAt(sequence)] = window;
     }
 
-    /** Takes the window of a request that is marked WINDOW. */
     final Window takeWindow(int sequence) {
         int at = windowAt(sequence);
         Window window = Objects.requireNonNull(windows[at]);

@@ -46,7 +46,6 @@ final class RequestState {
     /** This library's own: never delivered. */
     static final int INTERNAL = 16;
 
-    /** It names a window. */
     static final int WINDOW = 32;
 
     /** None of these: a success is delivered by copying. */
@@ -62,7 +61,6 @@ final class RequestState {
         return type.ordinal() << TYPE_SHIFT;
     }
 
-    /** A request of this type that ended with this status. */
     static int of(OperationType type, int status) {
         return of(type) | status(status);
     }

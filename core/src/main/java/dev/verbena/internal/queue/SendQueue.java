@@ -435,7 +435,6 @@ public final class SendQueue extends QueueLock {
         announce = true;
     }
 
-    /** Its requests, for their counters. */
     public RequestLedger ledger() {
         return ledger;
     }

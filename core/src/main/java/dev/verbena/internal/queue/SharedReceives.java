@@ -105,7 +105,6 @@ public final class SharedReceives {
         return slots.length - freeCount;
     }
 
-    /** How many receives may be posted. */
     public int depth() {
         return depth;
     }

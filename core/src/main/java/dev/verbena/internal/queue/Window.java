@@ -80,7 +80,6 @@ public abstract class Window {
         return posted;
     }
 
-    /** Whether so many of them have ended. */
     public boolean hasRetired(int count) {
         return retired - count >= 0;
     }

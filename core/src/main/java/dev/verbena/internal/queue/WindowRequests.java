@@ -76,7 +76,6 @@ public final class WindowRequests {
         }
     }
 
-    /** Checks what a window is to be bound to. */
     static PostResult check(
             SendLimits limits,
             Window window,

@@ -77,7 +77,6 @@ public final class AdapterEvents {
 
     // ---- registrations
 
-    /** An object that events may name. */
     private record Registered(Object object, Consumer<AdapterEvent.Type> listener) {}
 
     /**
@@ -118,7 +117,6 @@ public final class AdapterEvents {
         return listeners;
     }
 
-    /** The timers of the event thread, for any thread. */
     public Timers timers() {
         return timers;
     }

@@ -91,7 +91,6 @@ public final class Teardown {
         }
     }
 
-    /** The first failure, or null. */
     public @Nullable Throwable failure() {
         return failure;
     }

@@ -35,7 +35,6 @@ public final class Threads {
 
     private Threads() {}
 
-    /** Something to wait for. */
     private interface Wait {
         boolean until(long nanoseconds) throws InterruptedException;
     }

@@ -30,13 +30,11 @@ public final class IntMap<V> {
         values = expected == 0 ? NO_VALUES : new Object[length];
     }
 
-    /** The value of a key. */
     @SuppressWarnings("unchecked") // only put stores
     public @Nullable V get(int key) {
         return (V) values[find(key)];
     }
 
-    /** Sets the value of a key. */
     public void put(int key, V value) {
         int at = find(key);
         if (values[at] == null) {
@@ -56,7 +54,6 @@ public final class IntMap<V> {
         }
     }
 
-    /** Removes a key; returns its value. */
     @SuppressWarnings("unchecked") // only put stores
     public @Nullable V remove(int key) {
         int gap = find(key);
@@ -81,7 +78,6 @@ public final class IntMap<V> {
         return size;
     }
 
-    /** How many places there are for values. */
     public int places() {
         return values.length;
     }

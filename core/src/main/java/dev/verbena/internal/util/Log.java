@@ -12,7 +12,6 @@ import org.jspecify.annotations.Nullable;
 public final class Log {
     private Log() {}
 
-    /** Logs a warning, with the exception that caused it if there is one. */
     public static void warn(String message, @Nullable Throwable cause) {
         log(System.Logger.Level.WARNING, message, cause);
     }

@@ -16,7 +16,6 @@ public final class Members<T> {
     private final Set<T> present = new LinkedHashSet<>();
     private @Nullable List<T> copy; // null after a change
 
-    /** Adds an object, if it is not there. */
     public synchronized void add(T member) {
         if (present.add(member)) {
             copy = null;

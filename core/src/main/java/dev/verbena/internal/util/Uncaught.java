@@ -27,7 +27,6 @@ public final class Uncaught {
         report("A callback or a task of Verbena failed. Its thread goes on", problem);
     }
 
-    /** Reports a problem, as {@link #report(Throwable)} does. */
     public static void report(String what, Throwable problem) {
         Log.error(what, problem);
         try {

@@ -113,7 +113,6 @@ final class Scratch implements AutoCloseable {
         return errno == 0 ? Errno.EIO : errno; // failed without errno; 0 would mean success
     }
 
-    /** Returns this to the pool. */
     @Override
     public void close() {
         used = 0;

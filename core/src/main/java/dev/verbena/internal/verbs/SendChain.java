@@ -79,12 +79,10 @@ public final class SendChain {
         }
     }
 
-    /** How many requests are in the chain. */
     public int length() {
         return (int) ((current - slots) / stride);
     }
 
-    /** Whether no request is in the chain. */
     public boolean isEmpty() {
         return current == slots;
     }
