@@ -11,10 +11,7 @@ import org.jspecify.annotations.Nullable;
 import java.lang.foreign.MemorySegment;
 import java.time.Duration;
 import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Future;
-import java.util.concurrent.TimeUnit;
-import java.util.concurrent.TimeoutException;
 
 /** Requests that wait for room: threads, or futures, in {@link WaitingRequests}. */
 final class RoomWait {
@@ -30,12 +27,10 @@ final class RoomWait {
 
     /** As {@link MessageChannel#send}. */
     void send(MemorySegment data, Duration timeout) throws InterruptedException {
-        Poller poller = channel.poller;
-        poller.checkMayWait();
+        channel.poller.checkMayWait();
         Status status = channel.trySend(data);
         if (status == Status.NO_MORE_ENTRIES) {
-            long left = TimeUnit.NANOSECONDS.convert(timeout);
-            status = poller.onPollingThread() ? pollForRoom(data, left) : awaitPost(data, left);
+            status = awaitPost(data, timeout);
         }
         if (status == Status.NO_MORE_ENTRIES && channel.isOpen()) {
             throw new MessagingException(
@@ -48,62 +43,44 @@ final class RoomWait {
         }
     }
 
-    private Status pollForRoom(MemorySegment data, long nanoseconds) {
-        long deadline = System.nanoTime() + nanoseconds;
-        Status status;
-        long left;
-        do {
-            left = deadline - System.nanoTime();
-            int ignored = channel.poller.await(Duration.ofNanos(left));
-            status = channel.trySend(data);
-        } while (status == Status.NO_MORE_ENTRIES && left > 0);
-        return status;
-    }
-
     /**
      * Waits in the queue of those that came first, until this message was posted.
      *
      * @return SUCCESS, NO_MORE_ENTRIES when the time is over, or why it was refused
      */
-    private Status awaitPost(MemorySegment data, long nanoseconds) throws InterruptedException {
-        WaitingRequests.Request mine =
-                new WaitingRequests.Request(
-                        RequestKind.SEND, data, null, null, new CompletableFuture<>(), true);
+    private Status awaitPost(MemorySegment data, Duration timeout) throws InterruptedException {
+        CompletableFuture<Void> posted = new CompletableFuture<>();
         try (var _ = channel.lock.holdInterruptibly()) {
             if (!channel.takesRequests()) {
                 return Status.CONNECTION_INVALID;
             }
-            boolean ignored = outbox.enqueue(mine);
+            boolean ignored =
+                    outbox.enqueue(
+                            new WaitingRequests.Request(
+                                    RequestKind.SEND, data, null, null, posted, true));
         }
         try {
-            mine.future().get(nanoseconds, TimeUnit.NANOSECONDS);
-            return Status.SUCCESS;
-        } catch (ExecutionException e) {
-            if (e.getCause() instanceof MessagingException) {
-                return Status.CONNECTION_INVALID; // the reason is known
+            if (!channel.poller.awaitDone(posted, timeout) && withdraw(posted)) {
+                return Status.NO_MORE_ENTRIES;
             }
-            throw (RuntimeException) e.getCause(); // its arena was closed, or a copy needs memory
-        } catch (TimeoutException e) {
-            return withdraw(mine) ? Status.NO_MORE_ENTRIES : tooLate(mine);
         } catch (InterruptedException e) {
-            if (withdraw(mine)) {
+            if (withdraw(posted)) {
                 throw e;
             }
             Thread.currentThread().interrupt();
-            return tooLate(mine);
         }
+        // It waits no more: it was posted or refused, or the channel has ended and may be about to
+        // say so.
+        if (posted.isCompletedExceptionally()
+                && !(posted.exceptionNow() instanceof MessagingException)) {
+            throw (RuntimeException) posted.exceptionNow(); // its arena was closed, for example
+        }
+        return posted.state() == Future.State.SUCCESS ? Status.SUCCESS : Status.CONNECTION_INVALID;
     }
 
-    /** It waits no more: it was posted, or the channel has ended and is about to say so. */
-    private static Status tooLate(WaitingRequests.Request mine) {
-        return mine.future().state() == Future.State.SUCCESS
-                ? Status.SUCCESS
-                : Status.CONNECTION_INVALID;
-    }
-
-    private boolean withdraw(WaitingRequests.Request mine) {
+    private boolean withdraw(CompletableFuture<Void> posted) {
         try (var _ = channel.lock.hold()) {
-            return outbox.withdraw(mine.future());
+            return outbox.withdraw(posted);
         }
     }
 
