@@ -13,7 +13,7 @@ import org.jspecify.annotations.Nullable;
  * kept for the next message of that size until nobody has taken them for some seconds. Of several
  * blocks, that which was given back last is taken first. May be used from any thread.
  *
- * <p>A block for a message that comes is cleared if another channel has used it: a peer that
+ * <p>A block for a message that comes is cleared if another channel may have used it: a peer that
  * announces a message, and does not write it, must not make a program send it what other peers have
  * sent. All blocks for messages that come have a limit, so that many peers cannot take all memory
  * that a process may lock.
@@ -31,7 +31,7 @@ final class LargeMemory implements AutoCloseable {
         final int size; // which of the sizes
         int bytes; // of the message
         private boolean comes; // the message
-        private MessageChannel user; // the last one
+        private @Nullable MessageChannel user; // the last one, or null after several
         private int givenBack; // the tick
         private @Nullable Block next; // was given back before this one
 
@@ -116,7 +116,7 @@ final class LargeMemory implements AutoCloseable {
         if (block == null) {
             block = new Block(domain.allocate(bytesOf(size), Access.LOCAL_WRITE), size, user);
         } else if (block.user != user) {
-            block.user = user;
+            block.user = clears ? user : null; // a copy may leave bytes of the one before
             if (clears) {
                 block.region.memory().fill((byte) 0);
             }
