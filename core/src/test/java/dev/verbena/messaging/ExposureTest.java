@@ -452,6 +452,39 @@ class ExposureTest {
         }
     }
 
+    /** The channel's sends complete in another queue, which is polled after that of messages. */
+    @Test
+    void aKeyThatIsTakenBackBeforeItsBindIsKnownToHaveEndedHoldsNoRegion() {
+        try (OneThread two = OneThread.open()) {
+            PollerQueue ofMessages = two.a.receives.queue();
+            while (two.poller.reserve(1) == ofMessages) {
+                continue; // until it has no room for the next channel
+            }
+            MessageHandler none = (channel, message) -> {};
+            MessageChannel a = new MessageChannel(two.poller, OneThread.SMALL, none);
+            MessageChannel b = new MessageChannel(two.pollerOfB, OneThread.SMALL, none);
+            ChannelsByHand.connect(a, b);
+            Exposure exposure =
+                    a.ownMemory()
+                            .tryExpose(
+                                    two.region,
+                                    0,
+                                    8,
+                                    WRITE,
+                                    LONG,
+                                    (ended, status, message) -> two.log.add(status.name()),
+                                    null);
+            RemoteMemory remote = exposure.remoteMemory();
+            a.trySend(text("exposed")).orThrow();
+            int ignored = two.pollerOfB.poll();
+            b.peerMemory().trySendAndInvalidate(text("done"), 0, 4, remote, null, null).orThrow();
+            two.run();
+            assertThat(two.log).containsExactly("SUCCESS");
+            two.region.close();
+            two.region.awaitClosed(Duration.ZERO);
+        }
+    }
+
     /** The close of a region that is exposed frees its memory only after the end. */
     @Test
     void aRegionThatIsClosedWhileItIsExposedStaysUntilTheEnd() throws Exception {

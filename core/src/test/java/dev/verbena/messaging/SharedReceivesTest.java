@@ -206,6 +206,47 @@ class SharedReceivesTest {
         }
     }
 
+    /** Their credits do not count any more. */
+    @Test
+    void thePoolDoesNotGrowForChannelsThatHaveEnded() {
+        try (OneThread two = new OneThread(OPTIONS, handler)) {
+            for (int i = 0; i < 4; i++) {
+                var _ = connected(two);
+            }
+            two.pollerOfB
+                    .connections()
+                    .fail(one -> one != two.b, Status.CANCELLED, "of a test", null);
+            two.run();
+            keeps = true;
+            sendAll(two.a, "");
+            two.pass(Duration.ofMillis(200));
+            assertThat(kept).hasSize(CREDIT);
+            assertThat(two.b.receives.count()).isEqualTo(64);
+            kept.forEach(Message::release);
+        }
+    }
+
+    /** The pool's completion queue is another one than that of the channel's sends. */
+    @Test
+    void whatCameToThePoolBeforeTheEndIsDelivered() {
+        try (OneThread two = new OneThread(OPTIONS, handler)) {
+            PollerQueue ofPool = two.b.receives.queue();
+            while (two.pollerOfB.reserve(1) == ofPool) {
+                continue; // until it has no room for the next channel
+            }
+            MessageChannel a = new MessageChannel(two.poller, OPTIONS, null);
+            MessageChannel b = new MessageChannel(two.pollerOfB, OPTIONS, handler);
+            ChannelsByHand.connect(a, b);
+            a.trySend(text("first")).orThrow();
+            a.trySend(text("second")).orThrow();
+            b.disconnected(Status.CONNECTION_INVALID);
+            two.run();
+            assertThat(b.isOpen()).isFalse();
+            assertThat(b.receives.queue()).isSameAs(ofPool);
+            assertThat(got).containsExactly("first", "second");
+        }
+    }
+
     /** Demand that comes back while half of the pool is about to go. */
     @Test
     void aPoolThatIsBusyAgainDoesNotShrink() {
