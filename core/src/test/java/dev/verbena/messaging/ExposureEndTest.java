@@ -341,4 +341,26 @@ class ExposureEndTest {
             message.close();
         }
     }
+
+    /** Nobody waits for the message any more, so the close releases it. */
+    @Test
+    void anInterruptedWaitClaimsNoMessage() throws Exception {
+        try (Two two = new Two(OneThread.SMALL, null, null);
+                MemoryRegion region = two.poller.domain().allocate(64, Access.LOCAL_WRITE)) {
+            Exposure exposure = two.a.ownMemory().expose(region, WRITE, LONG);
+            two.a.send(text("exposed"), LONG);
+            two.b.receive(LONG).close();
+            Thread.currentThread().interrupt();
+            assertThatThrownBy(exposure::await).isInstanceOf(InterruptedException.class);
+            two.b
+                    .peerMemory()
+                    .trySendAndInvalidate(text("answer"), 0, 6, exposure.remoteMemory(), null, null)
+                    .orThrow();
+            Until.holds(exposure::hasEnded);
+            exposure.close();
+            two.b.send(text("next"), LONG);
+            two.a.receive(LONG).close(); // half of the credit is reported
+            Until.holds(() -> two.b.credit() == 4);
+        }
+    }
 }

@@ -486,6 +486,40 @@ class MessageChannelTest {
         }
     }
 
+    /** The message of a thread that waits for room is posted before its interrupt is noticed. */
+    @Test
+    void anInterruptThatComesTooLateIsKept() throws Exception {
+        try (Two two = new Two(SMALL, null, null)) {
+            for (int i = 0; i < 4; i++) {
+                two.a.send(text("uses up the credit"), LONG);
+            }
+            BlockingQueue<Object> ends = new LinkedBlockingQueue<>();
+            Thread sender =
+                    Thread.ofPlatform()
+                            .start(
+                                    () -> {
+                                        try {
+                                            two.a.send(text("waits"), LONG);
+                                            ends.add(Thread.currentThread().isInterrupted());
+                                        } catch (InterruptedException e) {
+                                            ends.add(e);
+                                        }
+                                    });
+            Until.isIn(sender, Thread.State.TIMED_WAITING);
+            two.a.lock.lock();
+            try {
+                two.b.receive(LONG).close();
+                two.b.receive(LONG).close();
+                Until.holds(() -> two.a.lock.hasQueuedThread(two.poller.thread)); // has the report
+                sender.interrupt();
+                Until.holds(() -> two.a.lock.hasQueuedThread(sender));
+            } finally {
+                two.a.lock.unlock();
+            }
+            assertThat(ends.poll(10, TimeUnit.SECONDS)).isEqualTo(true);
+        }
+    }
+
     /** A new completion queue is armed at once, not when a sleep has ended that began before. */
     @Test
     void aSleepingPollerLearnsOfANewQueue() {
