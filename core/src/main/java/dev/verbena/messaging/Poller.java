@@ -58,7 +58,7 @@ public final class Poller implements Pollers {
     private final boolean confined;
     final ConnectionLock lock = new ConnectionLock(this); // of its connections, if it is confined
     final Thread thread; // that polls
-    private final Tasks tasks = new Tasks(Poller::report);
+    final Tasks tasks = new Tasks(Poller::report);
     private final Tasks.Task wakeUp = new Tasks.Task(() -> {}, false);
     private final PollerQueues queues;
     private final PollerConnections connections = new PollerConnections();

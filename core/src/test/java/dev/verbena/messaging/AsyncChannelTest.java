@@ -121,6 +121,23 @@ class AsyncChannelTest {
         }
     }
 
+    /** The server's answer has come, and the channel is not there yet. */
+    @Test
+    void norDoesOneThatIsCancelledAtTheLastMoment() throws Exception {
+        try (FakeFabric fabric = new FakeFabric();
+                Poller ofServer = Poller.start(fabric.adapter, IdleStrategy.events());
+                Listener _ = listen(fabric);
+                Poller poller = Poller.onThisThread(fabric.adapter, IdleStrategy.busySpin())) {
+            CompletableFuture<MessageChannel> connects =
+                    MessageChannel.connectAsync(poller, port(PORT), SMALL, null);
+            int ignored = poller.poll(); // asks
+            var _ = MessageServer.acceptAsync(ofServer, requests.take(), SMALL, null);
+            Until.holds(() -> !poller.tasks.isEmpty());
+            assertThat(connects.cancel(false)).isTrue();
+            Until.holds(() -> poller.poll() >= 0 && poller.counters().channels() == 0);
+        }
+    }
+
     @Test
     void closeAsyncDoesNotWaitForWhatIsOutstanding() throws Exception {
         try (FakeFabric fabric = new FakeFabric();

@@ -342,6 +342,22 @@ class ExposureEndTest {
         }
     }
 
+    /** The peer never gives it back. */
+    @Test
+    void theEndOfTheChannelEndsAThreadsClose() throws Exception {
+        try (Two two = new Two(OneThread.SMALL, null, null);
+                MemoryRegion region = two.poller.domain().allocate(64, Access.LOCAL_WRITE)) {
+            Exposure exposure = two.a.ownMemory().expose(region, WRITE, LONG);
+            two.a.send(text("exposed"), LONG);
+            two.b.receive(LONG).close();
+            two.stall();
+            Thread closing = Thread.ofPlatform().daemon().start(exposure::close);
+            Until.isIn(closing, Thread.State.WAITING);
+            two.a.abandon();
+            assertThat(closing.join(Duration.ofSeconds(10))).isTrue();
+        }
+    }
+
     /** Nobody waits for the message any more, so the close releases it. */
     @Test
     void anInterruptedWaitClaimsNoMessage() throws Exception {

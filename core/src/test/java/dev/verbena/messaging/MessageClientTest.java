@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
+import dev.verbena.Connector;
 import dev.verbena.Listener;
 import dev.verbena.Status;
 import dev.verbena.Until;
@@ -166,6 +167,50 @@ class MessageClientTest {
                 assertThat(text(message)).isEqualTo("new");
             }
             assertThat(events).containsExactly("opened", "0 false", "1 false", "2 false", "opened");
+        }
+    }
+
+    /** However many ticks pass until the server answers. */
+    @Test
+    void oneAttemptIsOutstandingAtATime() throws Exception {
+        AtomicLong now = new AtomicLong();
+        BlockingQueue<Connector> requests = new LinkedBlockingQueue<>();
+        try (FakeFabric fabric = new FakeFabric();
+                Poller poller =
+                        new Poller(
+                                fabric.adapter,
+                                IdleStrategy.busySpin(),
+                                Thread.currentThread(),
+                                new PollerClock(() -> now.addAndGet(1000)));
+                MessageClient client =
+                        MessageClient.start(
+                                poller, port(PORT), SMALL, PAUSES, null, channel -> {})) {
+            Until.holds(() -> poller.poll() >= 0 && client.lastFailure() != null);
+            try (Listener _ = fabric.adapter.listen(port(PORT), 0, requests::add)) {
+                now.addAndGet(TimeUnit.SECONDS.toNanos(1));
+                Until.holds(() -> poller.poll() >= 0 && !requests.isEmpty());
+                for (int i = 0; i < 10; i++) {
+                    now.addAndGet(PollerClock.TICK_NANOSECONDS);
+                    int ignored = poller.poll();
+                }
+                assertThat(client.attempts()).isEqualTo(2);
+                requests.forEach(Connector::close);
+            }
+        }
+    }
+
+    /** The server's answer has come, and the channel is not there yet. */
+    @Test
+    void aChannelThatComesDuringTheCloseIsClosed() {
+        try (FakeFabric fabric = new FakeFabric();
+                Poller ofServer = Poller.start(fabric.adapter, IdleStrategy.events());
+                MessageServer _ = server(ofServer, 1, channel -> {});
+                Poller poller = Poller.onThisThread(fabric.adapter, IdleStrategy.busySpin())) {
+            MessageClient client = client(poller, PAUSES, new Time(), channel -> {});
+            int ignored = poller.poll(); // asks
+            Until.holds(() -> !poller.tasks.isEmpty());
+            client.close();
+            Until.holds(() -> poller.poll() >= 0 && poller.counters().channels() == 0);
         }
     }
 

@@ -205,6 +205,16 @@ class RawConnectionCloseTest {
         }
     }
 
+    /** Nobody else would close it. */
+    @Test
+    void aConnectorThatComesAfterTheEndIsClosed() {
+        RawConnection connection = create();
+        connection.close();
+        Connector late = fabric.adapter.createConnector();
+        connection.open(late);
+        assertThat(late.closed()).isDone();
+    }
+
     /** A connection that did not come about: the program closes the connector, and the channel. */
     @Test
     void afterItsConnectorWasClosedItEndsAllTheSame() throws Exception {

@@ -432,6 +432,19 @@ class SharedReceivesTest {
         device.dispose();
     }
 
+    /** A channel must get all that its peer may send, even if the pool cannot grow. */
+    @Test
+    void aChannelThatNeedsMoreThanThePoolAlwaysHasGetsAnother() {
+        try (OneThread two = new OneThread(OPTIONS, handler)) {
+            MessagingOptions more = OPTIONS.withReceives(CREDIT + 1);
+            RawReceives pool = new MessageChannel(two.poller, more, null).receives;
+            assertThat(pool).isNotSameAs(two.a.receives);
+            assertThat(pool.count()).isEqualTo(CREDIT + 1 + Credits.RESERVE);
+            assertThat(new MessageChannel(two.poller, OPTIONS, null).receives)
+                    .isSameAs(two.a.receives);
+        }
+    }
+
     private static void poll(Poller poller) {
         for (int quiet = 0; quiet < 3; ) {
             quiet = poller.poll() == 0 ? quiet + 1 : 0;
