@@ -114,6 +114,22 @@ class ExposeAsyncTest {
         }
     }
 
+    /** The peer has not heard of the key, and says nothing. */
+    @Test
+    void anInvalidateHereFreesAWindow() {
+        try (OneThread two = OneThread.open()) {
+            for (int i = 1; i < MOST; i++) {
+                two.announce(two.expose(WRITE, LONG));
+            }
+            Exposure unknown = two.expose(WRITE, LONG);
+            CompletableFuture<Exposure> waits = exposeAsync(two, LONG);
+            unknown.revoke();
+            two.run();
+            assertThat(two.log).containsExactly("CANCELLED");
+            assertThat(waits).isCompleted();
+        }
+    }
+
     /** A bind has its slot in the send queue until a request behind it is acknowledged. */
     @Test
     void aFreeWindowWaitsForASlot() {
