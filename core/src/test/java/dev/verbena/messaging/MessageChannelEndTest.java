@@ -7,6 +7,7 @@ import static dev.verbena.messaging.OneThread.text;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assertions.catchThrowable;
 
 import dev.verbena.Access;
 import dev.verbena.BufferList;
@@ -292,6 +293,28 @@ class MessageChannelEndTest {
             polls.countDown();
             assertThat(received.get(30, TimeUnit.SECONDS)).isEqualTo("last words");
             waiting.join();
+        }
+    }
+
+    @Test
+    void allThreadsThatWaitHearOfTheEnd() throws Exception {
+        try (Two two = new Two(SMALL, null, null)) {
+            List<CompletableFuture<Throwable>> ends = new ArrayList<>();
+            for (int i = 0; i < 2; i++) {
+                CompletableFuture<Throwable> end = new CompletableFuture<>();
+                Thread waiting =
+                        Thread.ofPlatform()
+                                .start(
+                                        () ->
+                                                end.complete(
+                                                        catchThrowable(() -> two.b.receive(LONG))));
+                Until.isIn(waiting, Thread.State.TIMED_WAITING);
+                ends.add(end);
+            }
+            two.b.abandon();
+            for (CompletableFuture<Throwable> end : ends) {
+                assertThat(end.get(10, TimeUnit.SECONDS)).isInstanceOf(MessagingException.class);
+            }
         }
     }
 
