@@ -137,14 +137,10 @@ final class CallTable {
             outstanding.put(call.id, call); // before it is sent: the answer may come at once
         }
         try {
-            var _ =
-                    channel.sendAsync(message)
-                            .whenComplete(
-                                    (nothing, thrown) -> {
-                                        if (thrown != null) {
-                                            fail(call, thrown);
-                                        }
-                                    });
+            CompletableFuture<Void> sent = channel.sendAsync(message);
+            channel.lock.whenFailed(sent, thrown -> fail(call, thrown));
+            // A request that waits for room is withdrawn, and makes room for others.
+            channel.lock.whenFailed(call, thrown -> sent.cancel(false));
         } catch (Throwable t) {
             fail(call, t);
         }

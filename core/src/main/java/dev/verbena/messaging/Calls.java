@@ -60,8 +60,9 @@ public final class Calls implements MessageHandler {
      * Calls the peer: sends a request, and gets the answer. The handler of both sides is a {@code
      * Calls}. Returns at once; without room, the request waits.
      *
-     * <p>A future that is cancelled discards the answer. The peer does not learn of that, nor that
-     * the time is over: whether it did what it was asked for is not known then.
+     * <p>When a future is cancelled, or its time is over, a request that still waits for room is
+     * not sent, and a late answer is discarded. The peer does not learn of either: whether it did
+     * what it was asked for is not known then.
      *
      * @param channel whose peer is called
      * @param request is copied

@@ -1,7 +1,9 @@
 package dev.verbena.messaging;
 
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.locks.Condition;
 import java.util.concurrent.locks.ReentrantLock;
+import java.util.function.Consumer;
 
 /**
  * The lock of a connection, which a block can hold: {@code try (var _ = lock.hold()) { … }}. If the
@@ -65,6 +67,22 @@ final class ConnectionLock extends ReentrantLock {
         }
         poller.checkThread(); // returns if the poller was closed meanwhile
         return false;
+    }
+
+    /**
+     * Runs an action when a future fails. Any thread may cancel one, or time it out; the action
+     * runs in a thread that may use the connection.
+     */
+    void whenFailed(CompletableFuture<?> future, Consumer<? super Throwable> action) {
+        var _ =
+                future.whenComplete(
+                        (value, thrown) -> {
+                            if (thrown != null && poller.isForeign()) {
+                                poller.execute(() -> action.accept(thrown));
+                            } else if (thrown != null) {
+                                action.accept(thrown);
+                            }
+                        });
     }
 
     /** Wakes a thread that waits. In a block; without a lock, no other thread does. */

@@ -273,8 +273,7 @@ public final class MessageChannel extends PolledConnection<SendCallback> {
      * @param callback called when it completes, if it was accepted: from then on, the memory is the
      *     caller's again; null for none
      * @param attachment what the callback gets
-     * @return as {@link #trySend(MemorySegment)}; and what {@link QueuePair#send} refuses without
-     *     effect
+     * @return as {@link #trySend(MemorySegment)}; or why {@link QueuePair#send} refuses it
      * @throws IllegalArgumentException if the message is longer than {@link #maxMessage}
      */
     @CheckReturnValue
@@ -298,8 +297,7 @@ public final class MessageChannel extends PolledConnection<SendCallback> {
      *
      * @param buffers the message, as {@link #trySend(BufferList, SendCallback, Object)}; neither
      *     the list nor the memory may change until the future is done
-     * @return a future as that of {@link #sendAsync(MemorySegment)}, which also fails with the
-     *     statuses of {@link #trySend(BufferList, SendCallback, Object)}
+     * @return as {@link #sendAsync(MemorySegment)}; it also fails with the statuses of trySend
      * @throws IllegalArgumentException if the message is longer than {@link #maxMessage}
      */
     @CheckReturnValue
@@ -327,7 +325,9 @@ public final class MessageChannel extends PolledConnection<SendCallback> {
     }
 
     /**
-     * Sends a message, when there is room.
+     * Sends a message, when there is room. A future that is cancelled or times out withdraws its
+     * request while that waits for room: nothing is sent. A request that was posted is carried out
+     * all the same, and its memory is the device's until the device is done with it.
      *
      * @param data the message; it must not change until the future is done
      * @return a future that is done when the message is in the peer's memory, and fails with a

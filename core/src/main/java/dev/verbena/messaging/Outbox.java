@@ -222,6 +222,11 @@ final class Outbox {
     private void postPending() {
         WaitingRequests.Request first = waiting.first();
         while (first != null && channel.takesRequests()) {
+            if (first.future().isDone()) { // by another thread: it is about to be withdrawn
+                waiting.removeFirst();
+                first = waiting.first();
+                continue;
+            }
             if (!hasRoom(first.kind(), first.bytes(), first.local() == null)) {
                 return;
             }

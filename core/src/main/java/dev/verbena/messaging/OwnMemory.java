@@ -225,13 +225,7 @@ public final class OwnMemory {
                                 "%s wait on %s already: wait for some of their futures first"
                                         .formatted(Text.count(mostWaiting, "exposure"), channel)));
             } else {
-                var _ =
-                        future.whenComplete(
-                                (made, thrown) -> {
-                                    if (thrown != null) {
-                                        withdraw(future);
-                                    }
-                                });
+                channel.lock.whenFailed(future, thrown -> withdraw(future));
                 waiting = SafeQueue.own(waiting);
                 waiting.add(new Waiting(region, offset, length, rights, within, future));
             }
@@ -241,10 +235,6 @@ public final class OwnMemory {
 
     @SuppressWarnings("ReferenceEquality") // it is known by its future
     private void withdraw(CompletableFuture<Exposure> future) {
-        if (channel.poller.isForeign()) { // any thread may cancel a future
-            channel.poller.execute(() -> withdraw(future));
-            return;
-        }
         try (var _ = channel.lock.hold()) {
             boolean ignored = waiting.removeIf(one -> one.future() == future);
         }

@@ -78,9 +78,9 @@ final class RoomWait {
         return posted.state() == Future.State.SUCCESS ? Status.SUCCESS : Status.CONNECTION_INVALID;
     }
 
-    private boolean withdraw(CompletableFuture<Void> posted) {
+    private boolean withdraw(CompletableFuture<Void> future) {
         try (var _ = channel.lock.hold()) {
-            return outbox.withdraw(posted);
+            return outbox.withdraw(future);
         }
     }
 
@@ -104,6 +104,7 @@ final class RoomWait {
                             COMPLETE_FUTURE,
                             future);
             if (result == PostResult.FULL && channel.isOpen()) {
+                channel.lock.whenFailed(future, thrown -> withdraw(future));
                 if (!outbox.enqueue(
                         new WaitingRequests.Request(kind, data, local, remote, future, false))) {
                     future.completeExceptionally(
@@ -133,7 +134,7 @@ final class RoomWait {
         }
         oldest.future().completeExceptionally(channel.exception(status));
         try (var _ = channel.lock.hold()) {
-            outbox.waiting.cancelled(oldest);
+            boolean ignored = outbox.waiting.withdraw(oldest.future());
         }
         return true;
     }

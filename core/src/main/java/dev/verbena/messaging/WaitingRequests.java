@@ -8,6 +8,7 @@ import org.jspecify.annotations.Nullable;
 
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
+import java.util.Iterator;
 import java.util.Queue;
 import java.util.concurrent.CompletableFuture;
 
@@ -90,23 +91,25 @@ final class WaitingRequests {
 
     /** The oldest request was posted, or refused. */
     void removeFirst() {
-        if (!requests.remove().whenPosted()) {
-            futures--;
-        }
+        removed(requests.remove());
+    }
+
+    private void removed(Request request) {
+        futures -= request.whenPosted() ? 0 : 1;
     }
 
     /** Takes a request back; false when it was posted meanwhile. */
     @SuppressWarnings("ReferenceEquality") // a request is known by its future
     boolean withdraw(CompletableFuture<Void> future) {
-        return requests.removeIf(one -> one.future() == future);
-    }
-
-    /** After the end: a request got the reason, unless it was withdrawn. */
-    @SuppressWarnings("ReferenceEquality") // a request is known by its object
-    void cancelled(Request request) {
-        if (requests.peek() == request) {
-            var _ = requests.remove();
+        for (Iterator<Request> all = requests.iterator(); all.hasNext(); ) {
+            Request one = all.next();
+            if (one.future() == future) {
+                all.remove();
+                removed(one);
+                return true;
+            }
         }
+        return false;
     }
 
     // ---- messages that were refused for lack of room

@@ -221,6 +221,44 @@ class CallsTest {
         }
     }
 
+    /** The peer takes nothing for a while: no request is sent whose caller has given up. */
+    @ParameterizedTest
+    @ValueSource(booleans = {false, true})
+    void aCallThatEndsBeforeItsRequestWasSentIsWithdrawn(boolean cancels) {
+        try (Rig rig = new Rig()) {
+            rig.two.hangs = true;
+            for (int round = 0; round < 3; round++) {
+                List<CompletableFuture<String>> all = new ArrayList<>();
+                for (int i = 0; i < CallTable.MOST - (cancels ? SMALL.receives : 0); i++) {
+                    all.add(rig.call("given up", SECOND));
+                }
+                if (cancels) { // by another thread
+                    CompletableFuture.runAsync(() -> all.forEach(one -> one.cancel(true))).join();
+                    rig.two.run();
+                } else {
+                    rig.two.pass(Duration.ofMillis(1300));
+                }
+                assertThat(all).allMatch(CompletableFuture::isCompletedExceptionally);
+            }
+            CompletableFuture<String> answer =
+                    Calls.call(rig.b, text("x"), LONG, CallsTest::string);
+            rig.two.run();
+            assertThat(rig.a.isOpen()).as("has room for its answer").isTrue();
+            CompletableFuture<String> fresh = rig.call("fresh");
+            rig.two.hangs = false;
+            rig.two.run();
+            List<String> got = new ArrayList<>();
+            while (!rig.open.isEmpty()) {
+                got.add(string(rig.open.element()));
+                rig.answer("too late, except for the last one");
+            }
+            assertThat(got).hasSize(SMALL.receives + 1).endsWith("fresh");
+            assertThat(fresh).isCompleted();
+            assertThat(answer).isCompletedExceptionally(); // A answers no calls
+            rig.assertThatBothAreOpen();
+        }
+    }
+
     @Test
     void anAnswerMayBeKept() {
         try (Rig rig = new Rig(SMALL, call -> call.answer(call.data()))) {

@@ -45,6 +45,12 @@ class WaitingRequestsTest {
         waiting.removeFirst();
         assertThat(waiting.add(request(false))).as("there is room again").isTrue();
         assertThat(waiting.add(request(false))).isFalse();
+        Request last = request(false);
+        waiting.removeFirst();
+        assertThat(waiting.add(last)).isTrue();
+        assertThat(waiting.withdraw(last.future())).isTrue();
+        assertThat(waiting.add(request(false))).as("there is room again").isTrue();
+        assertThat(waiting.add(request(false))).isFalse();
     }
 
     @Test
@@ -56,8 +62,7 @@ class WaitingRequestsTest {
         assertThat(waiting.add(first)).isTrue();
         assertThat(waiting.add(second)).isTrue();
         assertThat(waiting.first()).isSameAs(first).extracting(Request::bytes).isEqualTo(3L);
-        waiting.cancelled(second); // not the first: it was withdrawn
-        waiting.cancelled(first);
+        assertThat(waiting.withdraw(first.future())).isTrue();
         assertThat(waiting.first()).isSameAs(second);
         waiting.removeFirst();
         assertThat(waiting.isEmpty()).isTrue();
