@@ -258,13 +258,17 @@ public final class Exposure implements AutoCloseable {
      * The asynchronous form of {@link #await}.
      *
      * @return a future of the message, to be released by the caller; it fails with the exceptions
-     *     of {@link #await}, and is completed by the polling thread
+     *     of {@link #await}, and is completed by the polling thread. Once it is cancelled or times
+     *     out, the message is that of the next call of this method or {@link #await}; the exposure
+     *     goes on
      */
     @CheckReturnValue
     public CompletableFuture<Message> returned() {
         CompletableFuture<Message> end = future();
         changeClaims(1, false);
-        return end.copy();
+        CompletableFuture<Message> copy = end.copy();
+        channel.lock.whenFailed(copy, thrown -> changeClaims(-1, false));
+        return copy;
     }
 
     /** After a close, a message that no caller claims is released. */

@@ -26,6 +26,7 @@ import java.time.Duration;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicReference;
 
 /** How the exposure of memory ends on this side: revoked, by its deadline, or with its channel. */
@@ -377,6 +378,38 @@ class ExposureEndTest {
             two.b.send(text("next"), LONG);
             two.a.receive(LONG).close(); // half of the credit is reported
             Until.holds(() -> two.b.credit() == 4);
+        }
+    }
+
+    /** A message that nobody gets would be one credit less for the peer. */
+    @ParameterizedTest
+    @ValueSource(booleans = {false, true})
+    void aFutureThatIsGivenUpLeavesTheMessageToOthers(boolean byAnotherThread) throws Exception {
+        try (OneThread two = OneThread.open()) {
+            for (int i = 0; i < 2 * OneThread.SMALL.receives; i++) {
+                Exposure exposure = two.a.ownMemory().expose(two.region, WRITE, LONG);
+                RemoteMemory remote = two.announce(exposure);
+                CompletableFuture<Message> late = exposure.returned();
+                CompletableFuture<Message> inTime = i % 2 == 0 ? exposure.returned() : null;
+                if (byAnotherThread) { // as orTimeout does
+                    Exception timeout = new TimeoutException();
+                    CompletableFuture.runAsync(() -> late.completeExceptionally(timeout)).join();
+                } else {
+                    assertThat(late.cancel(true)).isTrue();
+                }
+                assertThat(
+                                two.b
+                                        .peerMemory()
+                                        .trySendAndInvalidate(text("x"), 0, 1, remote, null, null))
+                        .isEqualTo(Status.SUCCESS);
+                two.run();
+                exposure.close();
+                if (inTime != null) {
+                    assertThat(inTime.join().frame().message()).isSameAs(inTime.join()); // kept
+                    inTime.join().close();
+                }
+                two.run();
+            }
         }
     }
 }
