@@ -73,15 +73,7 @@ final class FrameSender {
         return post(slot, Frame.OFFER, Frame.OFFER_BYTES, memory, at, null, 0, false, fenced);
     }
 
-    /**
-     * Posts a frame.
-     *
-     * @param length what its header says
-     * @param data what it carries, if that is copied; otherwise empty
-     * @param from what it carries, if that is not copied
-     * @param token of the peer, which its arrival invalidates, if it takes one
-     * @param fenced whether reads are outstanding that a key must not end before
-     */
+    /** Composes a frame, and posts it. */
     PostResult post(
             int slot,
             byte kind,
@@ -92,51 +84,90 @@ final class FrameSender {
             int token,
             boolean takes,
             boolean fenced) {
+        compose(slot, kind, length, data, offset, from);
+        return postComposed(slot, kind, length, from != null, token, takes, fenced);
+    }
+
+    /**
+     * Composes a frame, to be posted next. May throw; then, and when it is not posted, its buffer
+     * is that of the slot's next frame.
+     *
+     * @param length what its header says
+     * @param data what it carries, if that is copied; otherwise empty
+     * @param from what it carries, if that is not copied
+     */
+    void compose(
+            int slot,
+            byte kind,
+            int length,
+            MemorySegment data,
+            long offset,
+            @Nullable BufferList from) {
         int carried = kind == Frame.LARGE ? 0 : length;
-        int noteBytes = kind == Frame.OFFER ? 0 : notes.inNextFrame() * Frame.NOTE_BYTES;
+        int noteBytes = noteBytes(kind);
         boolean isInline = Frame.HEADER_BYTES + carried + noteBytes <= inline;
-        int buffer = isInline ? NONE : buffers.take();
-        PostResult result = null; // if it throws
-        try {
-            MemoryRegion region = isInline ? scratch.region : buffers.region(buffer);
-            long at = isInline ? scratch.at : buffers.offset(buffer);
-            MemorySegment memory = region.memory();
-            BufferList list = scratch.list;
-            Frame.write(memory, at, kind, credits, length, noteBytes / Frame.NOTE_BYTES);
-            long end = at + Frame.HEADER_BYTES;
-            if (from == null) {
-                MemorySegment.copy(data, offset, memory, end, carried);
-                end += carried;
-                list.clear().add(region, at, end + noteBytes - at);
-            } else {
-                list.clear().add(region, at, Frame.HEADER_BYTES).add(from, 0, carried);
-                if (noteBytes > 0) {
-                    list.add(region, end, noteBytes);
-                }
-            }
+        int buffer = isInline ? NONE : buffer(slot);
+        MemoryRegion region = isInline ? scratch.region : buffers.region(buffer);
+        long at = isInline ? scratch.at : buffers.offset(buffer);
+        MemorySegment memory = region.memory();
+        BufferList list = scratch.list;
+        Frame.write(memory, at, kind, credits, length, noteBytes / Frame.NOTE_BYTES);
+        long end = at + Frame.HEADER_BYTES;
+        if (from == null) {
+            MemorySegment.copy(data, offset, memory, end, carried);
+            end += carried;
+            list.clear().add(region, at, end + noteBytes - at);
+        } else {
+            list.clear().add(region, at, Frame.HEADER_BYTES).add(from, 0, carried);
             if (noteBytes > 0) {
-                notes.write(memory, end);
-            }
-            OpFlags flags = isInline ? OpFlags.INLINE : OpFlags.NONE;
-            if (fenced && (takes || notes.givesBack())) {
-                flags = flags.and(OpFlags.READ_FENCE);
-            }
-            result =
-                    takes
-                            ? pair.sendAndInvalidate(slot, list, token, flags)
-                            : pair.send(slot, list, flags);
-        } finally {
-            if (!isInline) {
-                if (result == PostResult.ACCEPTED) {
-                    requests.note(slot, BUFFER, buffer + 1);
-                } else {
-                    buffers.giveBack(buffer);
-                }
+                list.add(region, end, noteBytes);
             }
         }
+        if (noteBytes > 0) {
+            notes.write(memory, end);
+        }
+    }
+
+    private int noteBytes(byte kind) {
+        return kind == Frame.OFFER ? 0 : notes.inNextFrame() * Frame.NOTE_BYTES;
+    }
+
+    private int buffer(int slot) {
+        int buffer = requests.note(slot, BUFFER) - 1;
+        if (buffer == NONE) {
+            buffer = buffers.take();
+            requests.note(slot, BUFFER, buffer + 1);
+        }
+        return buffer;
+    }
+
+    /**
+     * Posts the frame that was composed.
+     *
+     * @param ofCaller whether it carries memory of the caller's, which may be refused
+     * @param token of the peer, which its arrival invalidates, if it takes one
+     * @param fenced whether reads are outstanding that a key must not end before
+     */
+    PostResult postComposed(
+            int slot,
+            byte kind,
+            int length,
+            boolean ofCaller,
+            int token,
+            boolean takes,
+            boolean fenced) {
+        BufferList list = scratch.list;
+        OpFlags flags = list.bytes() <= inline ? OpFlags.INLINE : OpFlags.NONE;
+        if (fenced && (takes || notes.givesBack())) {
+            flags = flags.and(OpFlags.READ_FENCE);
+        }
+        PostResult result =
+                takes
+                        ? pair.sendAndInvalidate(slot, list, token, flags)
+                        : pair.send(slot, list, flags);
         if (result.isAccepted()) {
-            posted(kind, length, noteBytes > 0);
-        } else if (from == null || endsChannel(result)) {
+            posted(kind, length, noteBytes(kind) > 0);
+        } else if (!ofCaller || endsChannel(result)) {
             channel.reason.refused("a send", result.status());
         }
         return result;

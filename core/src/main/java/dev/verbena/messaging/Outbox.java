@@ -298,6 +298,10 @@ final class Outbox {
         if (kind == RequestKind.SEND && length > eagerLimit) {
             return announce(slot, data, offset, (int) length, local, callback, attachment);
         }
+        BufferList from = remote == null ? local : null;
+        if (kind.message) { // first: it may throw, and a write must not go out without its message
+            frames.compose(slot, Frame.MESSAGE, (int) length, data, offset, from);
+        }
         PostResult result = PostResult.ACCEPTED;
         if (local != null && remote != null) {
             result = postAccess(kind, slot, local, remote, remoteOffset);
@@ -306,18 +310,10 @@ final class Outbox {
             RemoteMemory taken = kind.invalidates ? remote : null;
             int token = taken == null ? 0 : taken.token();
             boolean takes = taken != null;
-            BufferList from = remote == null ? local : null;
+            boolean fenced = readsOutstanding > 0;
             result =
-                    frames.post(
-                            slot,
-                            Frame.MESSAGE,
-                            (int) length,
-                            data,
-                            offset,
-                            from,
-                            token,
-                            takes,
-                            readsOutstanding > 0);
+                    frames.postComposed(
+                            slot, Frame.MESSAGE, (int) length, from != null, token, takes, fenced);
             if (takes && result.isAccepted()) {
                 usable.givenBack(token); // never a second time
             }

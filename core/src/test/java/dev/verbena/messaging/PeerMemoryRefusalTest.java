@@ -16,14 +16,20 @@ import dev.verbena.internal.util.Text;
 
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
 import java.time.Duration;
+import java.util.List;
 import java.util.concurrent.CompletableFuture;
 
 /** Each cause of a refused access to the peer's memory has its own sentence. */
 @Timeout(60)
 class PeerMemoryRefusalTest {
     private static final Duration LONG = Duration.ofSeconds(30);
+    private static final int WRITE_OPCODE = 0;
 
     private static void isRefused(CompletableFuture<Void> future, Status status, String... why) {
         assertThatThrownBy(future::get)
@@ -83,6 +89,42 @@ class PeerMemoryRefusalTest {
             assertThat(back).isCompleted();
             second.close(); // releases the message
             assertThat(two.b.isOpen()).isTrue();
+        }
+    }
+
+    /** Otherwise the write would go out with the next request, whatever its memory holds then. */
+    @ParameterizedTest
+    @ValueSource(ints = {5, 900}) // sent inline, and from a buffer
+    void aMessageThatCannotBeComposedTakesItsWriteWithIt(int length) {
+        try (OneThread two = OneThread.open()) {
+            PeerMemory memory = two.b.peerMemory();
+            RemoteMemory remote = two.announce(two.expose(OpFlags.ALLOW_REMOTE_WRITE, LONG));
+            MemorySegment tooShort = MemorySegment.ofArray(new byte[length - 1]);
+            MemorySegment closed;
+            try (Arena arena = Arena.ofConfined()) {
+                closed = arena.allocate(length);
+            }
+            BufferList bytes = two.bytes("early");
+            for (MemorySegment message : List.of(tooShort, closed)) {
+                assertThatThrownBy(
+                                () ->
+                                        memory.tryWriteAndInvalidate(
+                                                bytes, remote, 0, message, 0, length, null, null))
+                        .isInstanceOfAny(
+                                IndexOutOfBoundsException.class, IllegalStateException.class);
+            }
+            assertThat(two.b.trySend(text("next"))).isEqualTo(Status.SUCCESS);
+            two.run();
+            assertThat(two.posted(WRITE_OPCODE)).isZero();
+            MemorySegment message = MemorySegment.ofArray(new byte[length]);
+            assertThat(
+                            memory.tryWriteAndInvalidate(
+                                    two.bytes("value"), remote, 0, message, 0, length, null, null))
+                    .isEqualTo(Status.SUCCESS);
+            two.run();
+            assertThat(two.region.memory().getString(0)).isEqualTo("value");
+            assertThat(two.log).first().isEqualTo("a got next");
+            assertThat(two.log).last().asString().startsWith("SUCCESS");
         }
     }
 }
