@@ -101,12 +101,13 @@ final class ConnectAttempt {
             connector.completeConnect();
             channel.established();
         } catch (Throwable t) {
-            channel.notConnected(connector, t);
+            Throwable why = t instanceof IllegalStateException e ? channel.reasonBehind(e) : t;
+            channel.notConnected(connector, why);
             listener.ended(
                     null,
-                    t instanceof VerbenaException e
+                    why instanceof VerbenaException e
                             ? Refusal.explain(e, channel.peerData(), server)
-                            : t);
+                            : why);
             return;
         }
         listener.ended(channel, null);

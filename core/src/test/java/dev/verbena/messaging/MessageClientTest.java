@@ -29,6 +29,7 @@ import java.util.concurrent.LinkedBlockingDeque;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
+import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.Consumer;
 import java.util.random.RandomGenerator;
 
@@ -130,6 +131,41 @@ class MessageClientTest {
             assertThat(client.channel(LONG).isOpen()).isTrue();
             assertThat(client.attempts()).isEqualTo(4);
             assertThat(client.closeReason()).isNull();
+        }
+    }
+
+    /** The client learns that its connector is closed before it learns of the answer. */
+    @Test
+    void aChannelThatEndsWhileItIsBeingConnectedIsFollowedByANewOne() throws Exception {
+        Time time = new Time();
+        AtomicReference<PolledConnection<?>> first = new AtomicReference<>();
+        try (FakeFabric fabric = new FakeFabric();
+                Poller ofServer = Poller.start(fabric.adapter, IdleStrategy.events());
+                MessageServer _ = server(ofServer, 2, channel -> {});
+                Poller poller = Poller.onThisThread(fabric.adapter, IdleStrategy.events());
+                MessageClient client = client(poller, PAUSES, time, channel -> {})) {
+            int ignored = poller.poll(); // begins to connect
+            poller.connections()
+                    .fail(
+                            one -> first.compareAndSet(null, one),
+                            Status.DATA_ERROR,
+                            "of a test",
+                            null);
+            Connector connector = first.get().connector().orElseThrow();
+            Until.holds(() -> isAccepted(connector));
+            while (time.pauses.isEmpty() && client.closeReason() == null) {
+                ignored = poller.await(Duration.ofMillis(10));
+            }
+            assertThat(client.closeReason()).isNull();
+            assertThat(client.lastFailure()).hasMessageContaining("of a test");
+        }
+    }
+
+    private static boolean isAccepted(Connector connector) {
+        try {
+            return connector.connectionData().privateData().length > 0;
+        } catch (IllegalStateException e) {
+            return false;
         }
     }
 
