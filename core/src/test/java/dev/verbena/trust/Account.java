@@ -23,6 +23,7 @@ final class Account {
     private final Consumer<String> complain;
     private byte[] states = new byte[256];
     private OperationType[] types = new OperationType[256];
+    private int[] places = new int[256];
     private int count;
     private int outstanding; // signaled ones
     private int last = -1; // that ended
@@ -42,11 +43,21 @@ final class Account {
         if (count == states.length) {
             states = Arrays.copyOf(states, 2 * count);
             types = Arrays.copyOf(types, 2 * count);
+            places = Arrays.copyOf(places, 2 * count);
         }
         states[count] = silent ? SILENT : SIGNALED;
         types[count] = type;
+        places[count] = count - refused;
         outstanding += silent ? 0 : 1;
         return (long) id << 32 | count++;
+    }
+
+    /**
+     * How many had been accepted before it, and not refused: a queue may refuse any number while
+     * one is outstanding.
+     */
+    synchronized int place(long context) {
+        return places[(int) context];
     }
 
     /** The post of a request had another result than ACCEPTED. */

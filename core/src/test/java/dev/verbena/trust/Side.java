@@ -214,7 +214,7 @@ final class Side {
     }
 
     private int slot(long context) {
-        return (int) context % slots;
+        return sends.place(context) % slots;
     }
 
     private void postOne(Kind kind) {
