@@ -304,12 +304,14 @@ public final class Adapter extends NativeObject {
      */
     @CheckReturnValue
     public Listener listen(InetSocketAddress address, int backlog, Consumer<Connector> handler) {
-        return listen(address, backlog, Listener.threads(backlog), handler);
+        return listen(
+                address, backlog, Listener.threads(backlog), handler, Listener.FORGOTTEN_AFTER);
     }
 
     /**
      * Listens for connection requests of peers, with the caller's executor: for handlers that serve
-     * their whole connection before they return, more than 16 at a time.
+     * their whole connection before they return, more than 16 at a time, and for programs that let
+     * requests wait: while the backlog is full, further ones are refused, however long others wait.
      *
      * @param address as in {@link #listen(InetSocketAddress, int, Consumer)}
      * @param backlog as there
@@ -326,13 +328,22 @@ public final class Adapter extends NativeObject {
             int backlog,
             Executor executor,
             Consumer<Connector> handler) {
+        return listen(address, backlog, executor, handler, Listener.ANSWER_WITHIN);
+    }
+
+    private Listener listen(
+            InetSocketAddress address,
+            int backlog,
+            Executor executor,
+            Consumer<Connector> handler,
+            Duration forgottenAfter) {
         return new Listener(
                 this,
                 address,
                 backlog,
                 Arguments.notNull(executor, "executor"),
                 Arguments.notNull(handler, "handler"),
-                Listener.FORGOTTEN_AFTER,
+                forgottenAfter,
                 Listener.ANSWER_WITHIN);
     }
 

@@ -30,8 +30,8 @@ import java.util.function.Consumer;
  * answered within 70 s is refused: its connector is closed, which is logged, and given to the
  * thread's handler of uncaught exceptions if the program has set one. When the backlog is full and
  * another request comes, the same happens to the oldest request whose handler returned at least 2 s
- * before. A request that cannot be served (no thread can be started, the executor rejects it, the
- * handler throws) is refused; the others go on.
+ * before, unless the listener has an executor of yours. A request that cannot be served (no thread
+ * can be started, the executor rejects it, the handler throws) is refused; the others go on.
  *
  * <p>Its close frees the address at once. The connectors that came from it go on, whatever listens
  * there next.

@@ -117,7 +117,10 @@ public final class RdmaServerChannel extends AbstractServerChannel implements Se
 
     /** A peer wants to connect. */
     private void requested(Connector connector) {
-        if (open && waiting.size() < Math.max(1, config.getBacklog())) {
+        if (open) {
+            if (waiting.size() >= config.getBacklog()) {
+                waiting.removeIf(one -> one.closed().isDone()); // they have waited too long
+            }
             waiting.add(connector);
             accept();
         } else {
