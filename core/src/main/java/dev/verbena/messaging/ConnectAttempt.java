@@ -106,7 +106,7 @@ final class ConnectAttempt {
             listener.ended(
                     null,
                     why instanceof VerbenaException e
-                            ? Refusal.explain(e, channel.peerData(), server)
+                            ? Refusal.explain(e, channel.connectionData, server)
                             : why);
             return;
         }

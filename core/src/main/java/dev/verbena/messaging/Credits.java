@@ -5,19 +5,23 @@ package dev.verbena.messaging;
  * of the peer's, which is posted again when the message was released, or at once for control
  * frames. The peer counts both kinds, and reports the counts in each frame that it sends.
  *
- * <p>A side has receives for {@code window} messages and {@link #RESERVE} control frames. A report
- * is due when half of either was not reported. It needs a control frame unless a message goes that
- * way anyway; the last frame of the reserve is kept for reports of control frames. So two sides
- * cannot wait for each other: a side that may send no more has sent so many control frames that the
- * peer's report of them is due, and the peer has kept a frame for it, or has just sent it.
+ * <p>A side has receives for {@code window} messages and {@link #CONTROLS} control frames, and one
+ * for the frame that says that the peer closes, which therefore needs no credit. A report is due
+ * when half of either was not reported. It needs a control frame unless a message goes that way
+ * anyway; the last frame of the reserve is kept for reports of control frames. So two sides cannot
+ * wait for each other: a side that may send no more has sent so many control frames that the peer's
+ * report of them is due, and the peer has kept a frame for it, or has just sent it.
  *
  * <p>Guarded by the lock of the channel. Counts wrap around.
  */
 final class Credits {
-    /** Receives beside those for messages. */
-    static final int RESERVE = 4;
+    /** How many control frames may be sent and not reported. */
+    static final int CONTROLS = 4;
 
-    private static final int CONTROL_REPORT_AT = RESERVE / 2;
+    /** Receives beside those for messages: also for the frame that says that the peer closes. */
+    static final int RESERVE = CONTROLS + 1;
+
+    private static final int CONTROL_REPORT_AT = CONTROLS / 2;
 
     private final int messageReportAt;
     private int window; // of the peer
@@ -54,7 +58,7 @@ final class Credits {
     /** Whether the peer has a receive for a control frame, and it is not kept for a report. */
     boolean maySendControl() {
         int kept = unreportedControls() >= CONTROL_REPORT_AT ? 0 : 1;
-        return window > 0 && controlsSent - controlsGranted < RESERVE - kept;
+        return window > 0 && controlsSent - controlsGranted < CONTROLS - kept;
     }
 
     /** A frame was sent, which uses a receive and carried both counts. */

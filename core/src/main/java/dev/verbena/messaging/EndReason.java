@@ -15,8 +15,12 @@ import org.jspecify.annotations.Nullable;
  */
 abstract class EndReason {
     private static final String CLOSED_HERE = "this side closed it";
+    private static final String CLOSED_BY_PEER = "the peer closed it";
     private static final String BY_PEER =
             "the device refused a request of the peer, which broke the connection: most often the peer used or invalidated a token that is wrong or was revoked, invalidated that of a region, or went beyond the range or the rights of a token";
+
+    private static final String NO_CLOSE =
+            "the peer disconnected and had not closed it: its process or its poller has ended, or the connection failed there, and messages of the peer may be missing";
 
     /** What may still come when a channel has ended. */
     private enum ToCome {
@@ -49,8 +53,20 @@ abstract class EndReason {
     // the reason first and then the others, without the monitor.
     private boolean draining; // it has ended, but what had come before is still delivered
     private boolean awaitsCause; // the reason may only follow from a request that has failed
+    private final boolean saysClose; // a peer that closes it
+    private boolean peerClosed; // and has said so; of the polling thread
     private volatile boolean closing; // by close()
     private volatile @Nullable MessagingException reason; // null while it is open
+
+    /**
+     * Makes one of a connection that is open.
+     *
+     * @param saysClose whether a peer that closes the connection says so
+     */
+    EndReason(boolean saysClose) {
+        this.saysClose = saysClose;
+        this.peerClosed = !saysClose;
+    }
 
     /** What is closed, for the sentence. */
     abstract String describe();
@@ -112,7 +128,9 @@ abstract class EndReason {
         } else if (!closing && failedByPeer()) {
             ended(Status.CONNECTION_ABORTED, BY_PEER);
         } else if (reported == Status.CONNECTION_INVALID) {
-            ended(reported, "the peer closed it, or its process has ended");
+            ended(
+                    reported,
+                    saysClose ? CLOSED_BY_PEER : CLOSED_BY_PEER + ", or its process has ended");
         } else {
             String lost =
                     event.isEmpty() ? "the connection was lost" : "the connection was lost: %s";
@@ -180,6 +198,11 @@ abstract class EndReason {
         }
     }
 
+    /** The peer says that it closes the connection. */
+    void peerClosed() {
+        peerClosed = true;
+    }
+
     /** From now on, what is cancelled was cancelled by this side's close. */
     void closing() {
         closing = true;
@@ -189,9 +212,19 @@ abstract class EndReason {
         return closing;
     }
 
-    /** Nothing is delivered any more, and the reason is what it is. */
+    /**
+     * Nothing is delivered any more, and the reason is what it is. A peer that has disconnected had
+     * closed the connection only if its last frame said so.
+     */
     void drained() {
         synchronized (this) {
+            MessagingException why = reason;
+            if (awaitsCause
+                    && why != null
+                    && why.status() == Status.CONNECTION_INVALID
+                    && !peerClosed) {
+                reason = exception(Status.CONNECTION_ABORTED, NO_CLOSE, null, null, null);
+            }
             draining = false;
             awaitsCause = false;
         }

@@ -33,6 +33,9 @@ final class Frame {
     /** The bytes of a large message are in the memory that was offered. */
     static final byte WRITTEN = 6;
 
+    /** The sender closes the channel in good order: this is its last frame. */
+    static final byte CLOSE = 7;
+
     /** The address and the token of an offer. */
     static final int OFFER_BYTES = 16;
 
@@ -127,7 +130,7 @@ final class Frame {
                     case MESSAGE -> length >= 0;
                     case LARGE -> length > 0;
                     case OFFER -> length == OFFER_BYTES && notes == 0;
-                    case CREDIT, KEEP_ALIVE, WRITTEN -> length == 0;
+                    case CREDIT, KEEP_ALIVE, WRITTEN, CLOSE -> length == 0;
                     default -> false;
                 };
         return fits

@@ -77,6 +77,7 @@ final class Inbox {
                         message.written(channel);
                         taken = null;
                     }
+                    case Frame.CLOSE -> channel.reason.peerClosed();
                     default -> credits.returnOne(true);
                 }
             }

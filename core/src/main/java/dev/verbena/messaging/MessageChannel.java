@@ -151,7 +151,7 @@ public final class MessageChannel extends PolledConnection<SendCallback> {
                     options.connection(channel.poller.adapter()),
                     accepted -> channel.agree(Handshake.read(accepted.privateData())));
         } catch (VerbenaException e) {
-            throw Refusal.explain(e, channel.peerData(), server);
+            throw Refusal.explain(e, channel.connectionData, server);
         }
         channel.established();
         return channel;
@@ -541,7 +541,7 @@ public final class MessageChannel extends PolledConnection<SendCallback> {
     @Override
     public void close() {
         beginClose();
-        awaitClosed();
+        poller.awaitClosed(this, closed(), options.timeout);
     }
 
     /**
@@ -581,16 +581,16 @@ public final class MessageChannel extends PolledConnection<SendCallback> {
     }
 
     private void disconnect() {
-        beginClose(options.connection.withDeadline(options.timeout));
+        try (var _ = lock.hold()) {
+            outbox.close();
+        } finally {
+            beginClose(options.connection.withDeadline(options.timeout));
+        }
     }
 
     /** Whether it is open, and not being disconnected: a close waits for large messages. */
     boolean sendsFrames() {
-        return isOpen() && (!isClosing() || closeTicks > 0);
-    }
-
-    void awaitClosed() {
-        poller.awaitClosed(this, closed(), options.timeout);
+        return isOpen() && (takesRequests() || closeTicks > 0);
     }
 
     @Override

@@ -264,7 +264,7 @@ public final class MessageServer implements AutoCloseable {
         listener.close();
         List<MessageChannel> all = List.copyOf(channels);
         all.forEach(MessageChannel::beginClose);
-        all.forEach(MessageChannel::awaitClosed);
+        all.forEach(MessageChannel::close);
     }
 
     @Override

@@ -53,6 +53,7 @@ final class Outbox {
     int eagerLimit; // longer messages are large
     private int outstanding; // requests of the user, and parts of large messages
     private int controlsOutstanding;
+    private boolean saidClose;
     boolean established;
     private int readsOutstanding;
 
@@ -485,18 +486,26 @@ final class Outbox {
     private boolean maySendControl() {
         return established
                 && credits.maySendControl()
-                && controlsOutstanding < Credits.RESERVE
+                && controlsOutstanding < Credits.CONTROLS
                 && channel.sendsFrames();
     }
 
     /** Sends a control frame if there is room for it. */
     boolean control(byte kind) {
-        if (!maySendControl()) {
-            return false;
-        }
+        return maySendControl() && post(kind);
+    }
+
+    private boolean post(byte kind) {
         int slot = requests.next();
         boolean fenced = readsOutstanding > 0;
         return controlPosted(slot, frames.post(slot, kind, 0, NOTHING, 0, null, 0, false, fenced));
+    }
+
+    /** Says that this side closes, and sends nothing from now on; once. */
+    void close() {
+        if (established && channel.isOpen() && !saidClose) {
+            saidClose = post(Frame.CLOSE);
+        }
     }
 
     private boolean controlPosted(int slot, PostResult result) {
@@ -524,9 +533,7 @@ final class Outbox {
         return controlPosted(slot, frames.postOffer(slot, address, exposure.token, fenced));
     }
 
-    /**
-     * Sends what the peer waits for, while there is room: reports of credit, notes, or an answer.
-     */
+    /** Sends what the peer waits for: reports of credit, notes, or an answer; as room permits. */
     void reportIfDue() {
         while ((credits.reportDue() || notes.urgent()) && control(Frame.CREDIT)) {
             continue;

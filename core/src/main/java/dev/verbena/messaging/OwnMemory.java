@@ -216,7 +216,7 @@ public final class OwnMemory {
             Exposure exposure = exposeNow(region, offset, length, rights, within, null, null);
             if (exposure != null) {
                 future.complete(exposure);
-            } else if (channel.reason.isFinal() || channel.isClosing()) {
+            } else if (channel.reason.isFinal() || (channel.isOpen() && !channel.takesRequests())) {
                 future.completeExceptionally(channel.exception(Status.CONNECTION_INVALID));
             } else if (waiting.size() >= mostWaiting) {
                 future.completeExceptionally(

@@ -56,7 +56,7 @@ abstract sealed class PolledConnection<C> implements AutoCloseable
     private final int completions; // of the queue, that are reserved for this connection
     private final CompletableFuture<Status> closed = new CompletableFuture<>();
     private volatile @Nullable Connector connector;
-    volatile @Nullable ConnectionData connectionData; // of its request or answer
+    volatile @Nullable ConnectionData connectionData; // of the peer; null before it comes
 
     private volatile @Nullable Throwable trouble; // the reason why it has to end, if any
 
@@ -87,7 +87,7 @@ abstract sealed class PolledConnection<C> implements AutoCloseable
         this.poller = poller;
         this.lock = ConnectionLock.of(poller);
         this.reason =
-                new EndReason() {
+                new EndReason(this instanceof MessageChannel) {
                     @Override
                     String describe() {
                         return PolledConnection.this.describe();
@@ -246,11 +246,6 @@ abstract sealed class PolledConnection<C> implements AutoCloseable
         return thrown instanceof VerbenaException e ? e.status() : Status.INTERNAL_ERROR;
     }
 
-    /** The data that the peer sent with its request or answer; null before that. */
-    final @Nullable ConnectionData peerData() {
-        return connectionData;
-    }
-
     /**
      * Its connector, for its addresses and for {@link Connector#awaitClosed}. The connection closes
      * it.
@@ -386,11 +381,6 @@ abstract sealed class PolledConnection<C> implements AutoCloseable
     /** Whether it is open, and not being closed. */
     final boolean takesRequests() {
         return reason.isOpen() && !reason.isClosing();
-    }
-
-    /** Whether it is open, but being closed. */
-    final boolean isClosing() {
-        return reason.isOpen() && reason.isClosing();
     }
 
     /** What a call throws that came too late: the reason, or what it was refused with. */
@@ -545,6 +535,17 @@ abstract sealed class PolledConnection<C> implements AutoCloseable
         } else {
             callSafely(callback, attachment, status);
         }
+    }
+
+    /**
+     * Ends the connection at once, and cancels outstanding requests. From any thread, also in
+     * handlers and callbacks. The peer of a {@link MessageChannel} does not take this for a close:
+     * its channel fails with CONNECTION_ABORTED.
+     *
+     * @param why becomes part of the {@link #closeReason}
+     */
+    public final void abort(String why) {
+        fail(Status.CANCELLED, why, null);
     }
 
     @Override

@@ -223,7 +223,7 @@ public final class RawConnection extends PolledConnection<RawCallback> {
      */
     @CheckReturnValue
     public Optional<ConnectionData> connectionData() {
-        return Optional.ofNullable(peerData());
+        return Optional.ofNullable(connectionData);
     }
 
     /**
@@ -479,16 +479,6 @@ public final class RawConnection extends PolledConnection<RawCallback> {
         }
         receives.release();
         return true;
-    }
-
-    /**
-     * Ends the connection at once, and cancels outstanding requests. May be called from any thread,
-     * also in handlers and callbacks. Does not wait.
-     *
-     * @param why becomes part of the {@link #closeReason}
-     */
-    public void abort(String why) {
-        fail(Status.CANCELLED, why, null);
     }
 
     /**

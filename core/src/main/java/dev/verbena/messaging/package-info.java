@@ -36,8 +36,8 @@
  *   <tr><td>0 to 3</td><td>"VBCH"</td></tr>
  *   <tr><td>4</td><td>version, 1</td></tr>
  *   <tr><td>5</td><td>1 if this side offers memory for large messages; otherwise 0</td></tr>
- *   <tr><td>6, 7</td><td>number of messages that this side has receives for (it has 4 more for
- *       control frames)</td></tr>
+ *   <tr><td>6, 7</td><td>number of messages that this side has receives for (it has 5 more: 4
+ *       for control frames, and one for a close)</td></tr>
  *   <tr><td>8 to 11</td><td>the longest message that this side receives</td></tr>
  *   <tr><td>12, 13</td><td>number of exposures that this side may have at a time</td></tr>
  *   <tr><td>14, 15</td><td>number of exposures that this side lets its peer have at a time</td></tr>
@@ -56,14 +56,14 @@
  *   <caption>A frame</caption>
  *   <tr><th>bytes</th><th>content</th></tr>
  *   <tr><td>0</td><td>1 message, 2 credit, 3 keep-alive, 4 large message, 5 offer, 6
- *       written</td></tr>
+ *       written, 7 close</td></tr>
  *   <tr><td>1</td><td>version, 1</td></tr>
  *   <tr><td>2</td><td>number of notes after the message: 0 to 2</td></tr>
  *   <tr><td>3</td><td>0</td></tr>
  *   <tr><td>4 to 7</td><td>total number of the peer's messages that this side has released; wraps
  *       around</td></tr>
- *   <tr><td>8 to 11</td><td>length of the message; 16 in an offer; 0 in credit, keep-alive and
- *       written frames</td></tr>
+ *   <tr><td>8 to 11</td><td>length of the message; 16 in an offer; 0 in credit, keep-alive,
+ *       written and close frames</td></tr>
  *   <tr><td>12 to 15</td><td>total number of the peer's control frames (credit, keep-alive, offer)
  *       that this side has taken; wraps around</td></tr>
  * </table>
@@ -74,6 +74,10 @@
  * for a frame that itself reports two or more of the peer's control frames the limit is 4. A side
  * that has received nothing for some time sends a keep-alive, and the peer answers with the next
  * frame that it sends. That is a credit frame at once, unless its credit does not allow one.
+ *
+ * <p>A side that closes the channel in good order sends a close frame, which needs no credit, as
+ * its last one, waits until that has arrived, and disconnects. A side that disconnects without it
+ * has failed.
  *
  * <p>A receive therefore has room for 32 bytes more than the eager limit. The lower of the limits
  * of both sides holds.

@@ -28,7 +28,7 @@ class CreditsTest {
         Side(int receives) {
             this.receives = receives;
             this.credits = new Credits(receives);
-            this.free = receives + Credits.RESERVE;
+            this.free = receives + Credits.CONTROLS;
         }
 
         void send(Side to, boolean control) {
@@ -160,7 +160,7 @@ class CreditsTest {
         Credits credits = new Credits(4);
         assertThat(credits.maySendControl()).as("the peer is not known").isFalse();
         credits.open(4);
-        for (int i = 1; i < Credits.RESERVE; i++) {
+        for (int i = 1; i < Credits.CONTROLS; i++) {
             assertThat(credits.maySendControl()).isTrue();
             credits.sent(true);
         }

@@ -188,7 +188,7 @@ class LargeMessageTest {
         try (OneThread two = open(LARGE.withReceives(2))) { // each message is reported
             two.device.acknowledgedLate =
                     one -> one.opcode() == SEND && one.message()[0] == Frame.CREDIT;
-            for (int i = 0; i < Credits.RESERVE; i++) {
+            for (int i = 0; i < Credits.CONTROLS; i++) {
                 two.a.trySend(message(10)).orThrow();
                 two.run();
             }

@@ -266,7 +266,41 @@ class MessageChannelEndTest {
             }
             assertThatThrownBy(() -> two.b.receive(LONG))
                     .isInstanceOf(MessagingException.class)
-                    .hasMessageContaining("the peer closed it");
+                    .hasMessageContaining("the peer disconnected and had not closed it");
+            assertThat(two.b.closed()).isCompletedWithValue(Status.CONNECTION_ABORTED);
+        }
+    }
+
+    /** Its last frame says so, and needs no credit: messages and control frames have used it up. */
+    @Test
+    void aPeerThatClosesSaysSo() throws Exception {
+        try (OneThread two = new OneThread(SMALL, null)) {
+            while (two.a.trySend(text("message")).isSuccess()) {
+                continue;
+            }
+            for (int i = 0; i < Credits.CONTROLS; i++) {
+                two.a.outbox.control(Frame.KEEP_ALIVE);
+            }
+            var _ = two.a.closeAsync();
+            two.device.run();
+            two.b.disconnected(Status.CONNECTION_INVALID);
+            two.run();
+            assertThat(two.b.closed()).isCompletedWithValue(Status.CONNECTION_INVALID);
+            assertThat(two.b.closeReason()).hasMessageContaining("the peer closed it");
+        }
+    }
+
+    /** However it ends that it does not close: nobody knows what is missing. */
+    @Test
+    void aPeerThatAbortsDoesNotClose() throws Exception {
+        try (OneThread two = new OneThread(SMALL, null)) {
+            two.a.abort("it was told to");
+            two.run();
+            assertThat(two.a.closed()).isCompletedWithValue(Status.CANCELLED);
+            assertThat(two.a.closeReason()).hasMessageContaining("it was told to");
+            two.b.disconnected(Status.CONNECTION_INVALID);
+            two.run();
+            assertThat(two.b.closed()).isCompletedWithValue(Status.CONNECTION_ABORTED);
         }
     }
 

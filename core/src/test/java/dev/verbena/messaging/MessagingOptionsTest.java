@@ -86,12 +86,12 @@ class MessagingOptionsTest {
             assertRefused(
                     poller,
                     small.withReceives(32_767),
-                    "32,767 receives of a channel are too many for fake0: its receive queues are at most 4,096 deep, and a channel needs 4 receives more. Use MessagingOptions.withReceives(4092) or less");
+                    "32,767 receives of a channel are too many for fake0: its receive queues are at most 4,096 deep, and a channel needs 5 receives more. Use MessagingOptions.withReceives(4091) or less");
             assertRefused(
                     poller,
                     small.withOutstanding(2008).withExposures(7),
-                    "2,008 outstanding requests and 7 exposures of a channel are too many for fake0: its send queues are at most 4,032 deep. Use MessagingOptions.withOutstanding and withExposures that add up to 2,014 or less");
-            MessagingOptions most = small.withReceives(4092).withOutstanding(2008).withExposures(6);
+                    "2,008 outstanding requests and 7 exposures of a channel are too many for fake0: its send queues are at most 4,032 deep. Use MessagingOptions.withOutstanding and withExposures that add up to 2,013 or less");
+            MessagingOptions most = small.withReceives(4091).withOutstanding(2008).withExposures(5);
             try (MessageServer server =
                             MessageServer.listen(
                                     poller, FakeFabric.port(PORT), most, 1, null, channel -> {});

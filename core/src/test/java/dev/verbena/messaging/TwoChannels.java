@@ -525,7 +525,7 @@ final class TwoChannels implements AutoCloseable {
                             ? 0
                             : (int) get(to.channel.inbox, "unreleased")
                                     + largeArrivals(to.channel).map(LargeArrivals::held).orElse(0);
-            int window = control ? Credits.RESERVE : scope.options.receives;
+            int window = control ? Credits.CONTROLS : scope.options.receives;
             if (sent != waiting + arrived + unreleased + returned
                     || granted > returned
                     || sent - granted > window

@@ -93,6 +93,7 @@ public final class RdmaChannel extends AbstractChannel implements SocketChannel 
     private @Nullable ChannelPromise connectPromise;
     private boolean peerEnded; // the stream
     private boolean gone; // the connection has ended
+    private boolean cutsStream; // it closes before all that was flushed has arrived
     private boolean endReported;
     private @Nullable List<ChannelPromise> closing; // wait for what was flushed
     private @Nullable ScheduledFuture<?> lingering; // ends that wait
@@ -243,8 +244,13 @@ public final class RdmaChannel extends AbstractChannel implements SocketChannel 
                 closing = new ArrayList<>(List.of(promise));
                 lingering = eventLoop().schedule(this::closeNow, config.lingerSeconds(), SECONDS);
             } else {
-                super.close(promise);
+                closeFor(promise);
             }
+        }
+
+        private void closeFor(ChannelPromise promise) {
+            cutsStream |= isSending();
+            super.close(promise);
         }
 
         /** Whether the peer does not have all that was flushed. */
@@ -272,9 +278,7 @@ public final class RdmaChannel extends AbstractChannel implements SocketChannel 
                 var _ = timer.cancel(false);
             }
             if (promises != null) {
-                for (ChannelPromise promise : promises) {
-                    super.close(promise);
-                }
+                promises.forEach(this::closeFor);
             }
         }
 
@@ -338,6 +342,10 @@ public final class RdmaChannel extends AbstractChannel implements SocketChannel 
         } else {
             eventLoop().execute(incoming::readsNoMore);
         }
+    }
+
+    private MessageChannel messages() {
+        return Objects.requireNonNull(messages);
     }
 
     RdmaIoHandler handler() {
@@ -498,10 +506,18 @@ public final class RdmaChannel extends AbstractChannel implements SocketChannel 
 
     @Override
     protected void doWrite(ChannelOutboundBuffer in) throws Exception {
+        if (gone) { // and something waits to be read
+            eventLoop().execute(() -> rdmaUnsafe().failWrites(messages().closeReason()));
+            return;
+        }
+        boolean written = false;
         try {
             Objects.requireNonNull(outgoing).write(in);
+            written = true;
         } catch (VerbenaException e) {
             throw new IOException(e.getMessage(), e); // which closes the channel, as over TCP
+        } finally {
+            cutsStream |= !written;
         }
     }
 
@@ -558,7 +574,7 @@ public final class RdmaChannel extends AbstractChannel implements SocketChannel 
         if (!open) {
             return;
         }
-        MessagingException why = Objects.requireNonNull(messages).closeReason();
+        MessagingException why = messages().closeReason();
         failShutdown(why == null ? new ClosedChannelException() : new IOException(why));
         rdmaUnsafe().closeNow();
         // The peer has closed it, as the end of a TCP stream; or something is wrong.
@@ -610,7 +626,9 @@ public final class RdmaChannel extends AbstractChannel implements SocketChannel 
         if (closing != null) { // an error closes it meanwhile
             eventLoop().execute(rdmaUnsafe()::closeNow);
         }
-        if (messages != null) {
+        if (messages != null && cutsStream) {
+            messages.abort("its channel was closed before all bytes had arrived");
+        } else if (messages != null) {
             var _ = messages.closeAsync();
         }
     }

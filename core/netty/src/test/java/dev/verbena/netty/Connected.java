@@ -6,6 +6,7 @@ import dev.verbena.messaging.IdleStrategy;
 import io.netty.bootstrap.Bootstrap;
 import io.netty.bootstrap.ServerBootstrap;
 import io.netty.buffer.ByteBuf;
+import io.netty.channel.Channel;
 import io.netty.channel.ChannelHandler;
 import io.netty.channel.ChannelHandlerContext;
 import io.netty.channel.ChannelInboundHandlerAdapter;
@@ -87,6 +88,7 @@ final class Connected implements AutoCloseable {
     final BlockingQueue<SocketChannel> accepted = new LinkedBlockingQueue<>();
     private final Consumer<Bootstrap> changes;
     private final ServerBootstrap server;
+    Channel listening;
 
     Connected() {
         this(RdmaOptions.DEFAULTS.withIdle(IdleStrategy.events()), server -> {}, client -> {});
@@ -126,7 +128,7 @@ final class Connected implements AutoCloseable {
 
     /** Binds the server's port. */
     void listen() {
-        server.bind(FakeFabric.port(PORT)).syncUninterruptibly();
+        listening = server.bind(FakeFabric.port(PORT)).syncUninterruptibly().channel();
     }
 
     /** A client that does not connect yet. */

@@ -123,8 +123,8 @@ class FaultsTest {
             load.goesOn(SOME);
             server.kill();
             long start = System.nanoTime();
-            assertThat(end(idle)).isIn(Status.CONNECTION_INVALID, Status.IO_TIMEOUT);
-            assertThat(end(load.channel)).isIn(Status.CONNECTION_INVALID, Status.IO_TIMEOUT);
+            assertThat(end(idle)).isIn(Status.CONNECTION_ABORTED, Status.IO_TIMEOUT);
+            assertThat(end(load.channel)).isIn(Status.CONNECTION_ABORTED, Status.IO_TIMEOUT);
             long wait = System.nanoTime() - start;
             List<String> wrong = load.settle();
             other.write(1, load.messages(), wrong.size(), wait);

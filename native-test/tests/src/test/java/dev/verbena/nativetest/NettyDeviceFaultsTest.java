@@ -91,7 +91,7 @@ class NettyDeviceFaultsTest {
             wrong.addAll(other.settle());
             report(row, load.writes() + other.writes(), wrong, same, wait);
             assertThat(other.isActive()).isTrue();
-            assertThat(ends).isSubsetOf(Status.CONNECTION_INVALID, Status.IO_TIMEOUT);
+            assertThat(ends).isSubsetOf(Status.CONNECTION_ABORTED, Status.IO_TIMEOUT);
         }
     }
 
@@ -202,7 +202,13 @@ class NettyDeviceFaultsTest {
                             .shutdownGracefully(0, 500, TimeUnit.MILLISECONDS)
                             .sync();
                     for (NettyLoad load : loads) {
-                        assertThat(load.end()).isEqualTo(Status.CONNECTION_INVALID);
+                        // What a server had not sent is lost.
+                        assertThat(load.end())
+                                .isIn(
+                                        Status.CONNECTION_INVALID,
+                                        round % 2 == 0
+                                                ? Status.CONNECTION_INVALID
+                                                : Status.CONNECTION_ABORTED);
                     }
                     longest = Math.max(longest, System.nanoTime() - start);
                     for (NettyLoad load : loads) {

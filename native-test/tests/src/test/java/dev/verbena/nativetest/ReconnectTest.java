@@ -59,7 +59,7 @@ class ReconnectTest {
                 echo(first, 1);
                 server.kill();
                 assertThat(first.closed().get(60, TimeUnit.SECONDS))
-                        .isIn(Status.CONNECTION_INVALID, Status.IO_TIMEOUT);
+                        .isIn(Status.CONNECTION_ABORTED, Status.IO_TIMEOUT);
                 assertThatThrownBy(() -> first.send(MemorySegment.ofArray(new byte[1]), LONG))
                         .isInstanceOf(MessagingException.class)
                         .hasMessageContaining("is closed");

@@ -1,0 +1,192 @@
+package dev.verbena.netty;
+
+import static dev.verbena.netty.Connected.heard;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.verbena.Status;
+import dev.verbena.Until;
+import dev.verbena.messaging.FakeFabric;
+import dev.verbena.messaging.IdleStrategy;
+import dev.verbena.messaging.MessageChannel;
+import dev.verbena.messaging.MessagingException;
+import dev.verbena.messaging.MessagingOptions;
+import dev.verbena.messaging.Poller;
+import dev.verbena.netty.Connected.Heard;
+
+import io.netty.buffer.ByteBuf;
+import io.netty.buffer.Unpooled;
+import io.netty.channel.Channel;
+import io.netty.channel.ChannelFuture;
+import io.netty.channel.ChannelOption;
+import io.netty.channel.DefaultFileRegion;
+
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+
+import java.io.IOException;
+import java.lang.foreign.MemorySegment;
+import java.net.ConnectException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
+
+/** A stream that is cut off does not look like one that has ended; and what waits for a reader. */
+@Timeout(120)
+class StreamEndTest {
+    private static ByteBuf bytes(int count) {
+        return Unpooled.wrappedBuffer(new byte[count]);
+    }
+
+    private static void isCut(Heard at) throws InterruptedException {
+        assertThat(at.next())
+                .isInstanceOfSatisfying(
+                        IOException.class,
+                        thrown ->
+                                assertThat(thrown)
+                                        .hasMessageContaining("had not closed it")
+                                        .cause()
+                                        .isInstanceOfSatisfying(
+                                                MessagingException.class,
+                                                why ->
+                                                        assertThat(why.status())
+                                                                .isEqualTo(
+                                                                        Status
+                                                                                .CONNECTION_ABORTED)));
+        assertThat(at.next()).isEqualTo("inactive");
+    }
+
+    /** The server reads nothing, and the client does not wait until it does. */
+    @Test
+    void aCloseThatDropsBytesCutsTheStream() throws Exception {
+        try (Connected pair =
+                new Connected(
+                        RdmaOptions.DEFAULTS,
+                        server -> server.childOption(ChannelOption.AUTO_READ, false),
+                        client -> client.option(ChannelOption.SO_LINGER, 0))) {
+            RdmaChannel client = pair.connect();
+            Heard atServer = heard(pair.accepted());
+            while (client.isWritable()) {
+                client.writeAndFlush(bytes(5000));
+                client.eventLoop().submit(() -> {}).sync();
+            }
+            client.close().sync();
+            isCut(atServer);
+        }
+    }
+
+    @Test
+    void aCloseThatDropsNothingEndsTheStream() throws Exception {
+        try (Connected pair =
+                new Connected(
+                        RdmaOptions.DEFAULTS,
+                        server -> server.childOption(ChannelOption.AUTO_READ, false),
+                        client -> client.option(ChannelOption.SO_LINGER, 0))) {
+            RdmaChannel client = pair.connect();
+            RdmaChannel server = pair.accepted();
+            Heard atServer = heard(server);
+            client.writeAndFlush(bytes(5000)).sync();
+            client.close().sync();
+            server.config().setAutoRead(true);
+            assertThat(atServer.next()).isEqualTo("inactive");
+            assertThat(atServer.bytes).isEqualTo(5000);
+        }
+    }
+
+    /** A file that is shorter than its region ends the channel that sends it. */
+    @Test
+    void aWriteThatFailsCutsTheStream(@TempDir Path folder) throws Exception {
+        Path file = Files.write(folder.resolve("short"), new byte[1000]);
+        try (Connected pair = new Connected()) {
+            RdmaChannel client = pair.connect();
+            Heard atServer = heard(pair.accepted());
+            ChannelFuture write =
+                    client.writeAndFlush(new DefaultFileRegion(file.toFile(), 0, 2000));
+            assertThat(write.await(30, TimeUnit.SECONDS)).isTrue();
+            assertThat(write.cause()).isInstanceOf(IOException.class);
+            isCut(atServer);
+        }
+    }
+
+    /** As when its process dies. */
+    @Test
+    void aPeerThatEndsWithoutAWordCutsTheStream() throws Exception {
+        try (Connected pair = new Connected();
+                Poller poller = Poller.start(pair.fabric.adapter, IdleStrategy.events());
+                MessageChannel peer =
+                        MessageChannel.connect(
+                                poller,
+                                FakeFabric.port(Connected.PORT),
+                                MessagingOptions.DEFAULTS,
+                                null)) {
+            Heard atServer = heard(pair.accepted());
+            peer.send(MemorySegment.ofArray(new byte[100]), Duration.ofSeconds(30));
+            Until.holds(() -> atServer.bytes == 100);
+            peer.abort("it was told to");
+            isCut(atServer);
+        }
+    }
+
+    /** Nor does it wait for ever, when the program reads again only once it is written. */
+    @Test
+    void aWriteFailsWhenThePeerHasClosedAndBytesWaitToBeRead() throws Exception {
+        try (Connected pair =
+                new Connected(
+                        RdmaOptions.DEFAULTS,
+                        server -> server.childOption(ChannelOption.AUTO_READ, false),
+                        client -> {})) {
+            RdmaChannel client = pair.connect();
+            RdmaChannel server = pair.accepted();
+            Heard atServer = heard(server);
+            client.writeAndFlush(bytes(1000)).sync();
+            client.writeAndFlush(bytes(1000)).sync();
+            client.close().sync();
+            server.read();
+            Until.holds(() -> atServer.bytes == 1000);
+            ChannelFuture write = server.writeAndFlush(bytes(10));
+            while (write.await(30, TimeUnit.SECONDS) && write.isSuccess()) {
+                write = server.writeAndFlush(bytes(10)); // the end is not known yet
+            }
+            assertThat(write.isDone()).isTrue();
+            server.config().setAutoRead(true);
+            assertThat(server.closeFuture().await(30, TimeUnit.SECONDS)).isTrue();
+            assertThat(atServer.bytes).isEqualTo(2000);
+        }
+    }
+
+    /** However long: a peer that waits is not one that was forgotten. */
+    @Test
+    void peersWaitInTheBacklogWhileAnotherIsRefused() throws Exception {
+        try (Connected pair =
+                new Connected(
+                        RdmaOptions.DEFAULTS,
+                        server ->
+                                server.option(ChannelOption.AUTO_READ, false)
+                                        .option(ChannelOption.SO_BACKLOG, 2),
+                        client -> {})) {
+            List<ChannelFuture> waiting = new ArrayList<>();
+            for (int i = 0; i < 2; i++) {
+                waiting.add(pair.client(new Heard()).connect(FakeFabric.port(Connected.PORT)));
+            }
+            // No event says that a request would count as forgotten.
+            new CompletableFuture<Void>()
+                    .completeOnTimeout(null, 2100, TimeUnit.MILLISECONDS)
+                    .join();
+            ChannelFuture third = pair.client(new Heard()).connect(FakeFabric.port(Connected.PORT));
+            assertThat(third.await(30, TimeUnit.SECONDS)).isTrue();
+            assertThat(third.cause()).isInstanceOf(ConnectException.class);
+            assertThat(waiting).noneMatch(ChannelFuture::isDone);
+            Channel server = pair.listening;
+            server.config().setAutoRead(true);
+            for (ChannelFuture one : waiting) {
+                assertThat(one.await(30, TimeUnit.SECONDS)).isTrue();
+                assertThat(one.isSuccess()).as("%s", one.cause()).isTrue();
+            }
+        }
+    }
+}
