@@ -5,6 +5,7 @@ import com.google.errorprone.annotations.CheckReturnValue;
 import dev.verbena.internal.queue.QueueLock;
 import dev.verbena.internal.runtime.Teardown;
 import dev.verbena.internal.runtime.Threads;
+import dev.verbena.internal.util.Fields;
 import dev.verbena.internal.util.Text;
 
 import org.jspecify.annotations.Nullable;
@@ -36,15 +37,8 @@ import java.util.stream.Collectors;
  * <p>Package-private, because only this package's objects extend it; their lifetime is final.
  */
 abstract class NativeObject implements AutoCloseable {
-    private static final VarHandle STATE;
-
-    static {
-        try {
-            STATE = MethodHandles.lookup().findVarHandle(NativeObject.class, "state", int.class);
-        } catch (ReflectiveOperationException e) {
-            throw new ExceptionInInitializerError(e);
-        }
-    }
+    private static final VarHandle STATE =
+            Fields.handle(MethodHandles.lookup(), "state", int.class);
 
     private static final int CLOSED = 1 << 31;
     private static final int MOST_NAMED = 4; // in a message

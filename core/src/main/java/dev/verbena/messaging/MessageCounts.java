@@ -1,5 +1,7 @@
 package dev.verbena.messaging;
 
+import dev.verbena.internal.util.Fields;
+
 import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;
 
@@ -24,11 +26,7 @@ final class MessageCounts {
     private long waits;
 
     private static VarHandle count(String name) {
-        try {
-            return MethodHandles.lookup().findVarHandle(MessageCounts.class, name, long.class);
-        } catch (ReflectiveOperationException e) {
-            throw new ExceptionInInitializerError(e);
-        }
+        return Fields.handle(MethodHandles.lookup(), name, long.class);
     }
 
     void messageSent(long bytes) {

@@ -1,6 +1,7 @@
 package dev.verbena.internal.queue;
 
 import dev.verbena.CompletionQueueCounters;
+import dev.verbena.internal.util.Fields;
 import dev.verbena.internal.verbs.WorkCompletions;
 
 import java.lang.invoke.MethodHandles;
@@ -19,17 +20,8 @@ public final class CompletionCounts {
     private static final int INTERNAL_SIGNALS = 4;
     private static final int WAITS = 5;
     private static final int TIMEOUTS = 6; // so many of these
-    private static final VarHandle DELIVERED;
-
-    static {
-        try {
-            DELIVERED =
-                    MethodHandles.lookup()
-                            .findVarHandle(CompletionCounts.class, "delivered", long.class);
-        } catch (ReflectiveOperationException e) {
-            throw new ExceptionInInitializerError(e);
-        }
-    }
+    private static final VarHandle DELIVERED =
+            Fields.handle(MethodHandles.lookup(), "delivered", long.class);
 
     private final AtomicLongArray counts = new AtomicLongArray(TIMEOUTS + 1);
     private long delivered; // of the thread that polls, without the lock; by DELIVERED from others

@@ -2,6 +2,8 @@ package dev.verbena.internal.queue;
 
 import com.google.errorprone.annotations.CanIgnoreReturnValue;
 
+import dev.verbena.internal.util.Fields;
+
 import org.jspecify.annotations.Nullable;
 
 import java.lang.invoke.MethodHandles;
@@ -30,22 +32,17 @@ public class QueueLock {
     private static final int SPINS = 100; // a few microseconds, between two yields
     private static final int YIELDS = 20; // before the first park
     private static final long PARK_NANOS = 50_000;
-    private static final VarHandle STATE;
+    private static final VarHandle STATE =
+            Fields.handle(MethodHandles.lookup(), "state", int.class);
 
     // In an array: compilers would drop what depends on a constant.
     private static final boolean[] NEVER = {false};
 
-    static {
-        try {
-            STATE = MethodHandles.lookup().findVarHandle(QueueLock.class, "state", int.class);
-        } catch (ReflectiveOperationException e) {
-            throw new ExceptionInInitializerError(e);
-        }
-    }
-
     private final @Nullable Thread owner; // null: shared
     private @Nullable Thread
             user; // the owner while the lock is open: all that a post or poll reads
+
+    @SuppressWarnings("UnusedVariable") // by STATE
     private int state;
 
     /**

@@ -2,6 +2,7 @@ package dev.verbena.internal.queue;
 
 import dev.verbena.PostResult;
 import dev.verbena.RequestCounters;
+import dev.verbena.internal.util.Fields;
 import dev.verbena.internal.verbs.WorkCompletions;
 
 import org.jspecify.annotations.Nullable;
@@ -36,11 +37,7 @@ public final class RequestCounts {
     private long bytes; // by BYTES
 
     private static VarHandle counter(String name) {
-        try {
-            return MethodHandles.lookup().findVarHandle(RequestCounts.class, name, long.class);
-        } catch (ReflectiveOperationException e) {
-            throw new ExceptionInInitializerError(e);
-        }
+        return Fields.handle(MethodHandles.lookup(), name, long.class);
     }
 
     // The writers. Those without a locked instruction hold a queue's lock.

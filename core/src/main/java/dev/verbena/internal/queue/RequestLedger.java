@@ -1,6 +1,7 @@
 package dev.verbena.internal.queue;
 
 import dev.verbena.OperationType;
+import dev.verbena.internal.util.Fields;
 import dev.verbena.internal.verbs.Provider;
 import dev.verbena.internal.verbs.SendChain;
 import dev.verbena.internal.verbs.WorkCompletions;
@@ -34,7 +35,8 @@ public final class RequestLedger extends RequestSlots {
     private static final VarHandle RETIRED = counter("retired");
     private static final VarHandle SILENT_RETIRED = counter("silentRetired");
     private static final VarHandle FREED = counter("freed");
-    private static final VarHandle BYTES = counter("bytes", long.class);
+    private static final VarHandle BYTES =
+            Fields.handle(MethodHandles.lookup(), "bytes", long.class);
 
     private final Endpoint endpoint;
     private final RequestCounts counts;
@@ -60,15 +62,7 @@ public final class RequestLedger extends RequestSlots {
     private boolean awaitsInternal; // before synthesized completions, as silent ones may fail
 
     private static VarHandle counter(String name) {
-        return counter(name, int.class);
-    }
-
-    private static VarHandle counter(String name, Class<?> type) {
-        try {
-            return MethodHandles.lookup().findVarHandle(RequestLedger.class, name, type);
-        } catch (ReflectiveOperationException e) {
-            throw new ExceptionInInitializerError(e);
-        }
+        return Fields.handle(MethodHandles.lookup(), name, int.class);
     }
 
     /**

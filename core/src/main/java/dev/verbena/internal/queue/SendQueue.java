@@ -2,6 +2,7 @@ package dev.verbena.internal.queue;
 
 import dev.verbena.PostResult;
 import dev.verbena.internal.queue.Operation.Flags;
+import dev.verbena.internal.util.Fields;
 import dev.verbena.internal.verbs.Errno;
 import dev.verbena.internal.verbs.SendChain;
 import dev.verbena.internal.verbs.SendChains;
@@ -37,15 +38,8 @@ public final class SendQueue extends QueueLock {
     private static final int IDLE = 0;
     private static final int CONNECTED = 1;
     private static final int ENDED = 2;
-    private static final VarHandle STATE;
-
-    static {
-        try {
-            STATE = MethodHandles.lookup().findVarHandle(SendQueue.class, "state", int.class);
-        } catch (ReflectiveOperationException e) {
-            throw new ExceptionInInitializerError(e);
-        }
-    }
+    private static final VarHandle STATE =
+            Fields.handle(MethodHandles.lookup(), "state", int.class);
 
     // Which requests of a chain have callers that wait for the answer, and may be refused without a
     // completion.
@@ -68,7 +62,8 @@ public final class SendQueue extends QueueLock {
     private final int interval;
     private final Runnable modifyToError;
 
-    private int state; // by STATE, from any thread
+    @SuppressWarnings("UnusedVariable") // by STATE
+    private int state; // from any thread
 
     // Written before the state becomes CONNECTED, and read after.
     private boolean peerInvalidatable;
