@@ -32,13 +32,9 @@ public record ConnectionEvent(
         NONE,
         /** The peer's address was resolved to a local device and a neighbour. */
         ADDRESS_RESOLVED,
-        /** The peer's address could not be resolved. */
         ADDRESS_ERROR,
-        /** The route to the peer was resolved. */
         ROUTE_RESOLVED,
-        /** The route to the peer could not be resolved. */
         ROUTE_ERROR,
-        /** A peer requests a connection. */
         REQUEST,
         /**
          * The peer accepted. The connection is established by {@link ConnectionControl#establish}.
@@ -46,15 +42,10 @@ public record ConnectionEvent(
         RESPONSE,
         /** The connection could not be established after the peer had accepted. */
         CONNECT_ERROR,
-        /** The peer did not answer. */
         UNREACHABLE,
-        /** The peer rejected the request. */
         REJECTED,
-        /** The connection is established. */
         ESTABLISHED,
-        /** The connection has ended. */
         DISCONNECTED,
-        /** The device was removed. */
         DEVICE_REMOVED,
         /** The device's Ethernet address changed, as in the failover of a bond. */
         ADDRESS_CHANGED,
