@@ -16,6 +16,10 @@ import java.util.concurrent.atomic.AtomicInteger;
 /** The end of a connection: reported once, and the polling thread sees the whole reason. */
 public class EndReasonStress {
     private static class Reason extends EndReason {
+        Reason() {
+            super(true);
+        }
+
         @Override
         String describe() {
             return "It";
