@@ -2,6 +2,8 @@ package dev.verbena.nativetest;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.verbena.Until;
+import dev.verbena.trust.Footprint;
 import dev.verbena.trust.Trust;
 
 import org.junit.jupiter.api.Tag;
@@ -35,6 +37,8 @@ class LeaksTest {
             churn.register(REGISTRATIONS);
             churn.queuePairs(QUEUE_PAIRS);
             long lost = churn.channels(CHANNELS, MESSAGES);
+            // A thread of callbacks goes after some idle seconds.
+            Until.holds(() -> Footprint.liveThreads() <= before.process().threads());
             Churn.Held after = Churn.held();
             int leaks = after.process().leaks(before.process(), MOST_KIBIBYTES);
             leaks += after.kernel().equals(before.kernel()) ? 0 : 1;
