@@ -35,7 +35,7 @@ public final class RdmaServerChannel extends AbstractServerChannel implements Se
 
     private final AtomicInteger accepting = new AtomicInteger(); // children that do not stand yet
     private final RdmaServerChannelConfig config = new RdmaServerChannelConfig(this);
-    private final Queue<Connector> waiting = // while nobody reads
+    final Queue<Connector> waiting = // while nobody reads
             new LinkedBlockingQueue<>(); // an add without enough memory changes nothing
     private volatile boolean open = true;
     private volatile @Nullable Listener listener; // once it is bound
@@ -118,10 +118,9 @@ public final class RdmaServerChannel extends AbstractServerChannel implements Se
     /** A peer wants to connect. */
     private void requested(Connector connector) {
         if (open) {
-            if (waiting.size() >= config.getBacklog()) {
-                waiting.removeIf(one -> one.closed().isDone()); // they have waited too long
-            }
             waiting.add(connector);
+            // Also when it has waited too long for an answer.
+            var _ = connector.closed().whenComplete((nothing, why) -> waiting.remove(connector));
             accept();
         } else {
             connector.close();

@@ -6,7 +6,6 @@ import dev.verbena.messaging.IdleStrategy;
 import io.netty.bootstrap.Bootstrap;
 import io.netty.bootstrap.ServerBootstrap;
 import io.netty.buffer.ByteBuf;
-import io.netty.channel.Channel;
 import io.netty.channel.ChannelHandler;
 import io.netty.channel.ChannelHandlerContext;
 import io.netty.channel.ChannelInboundHandlerAdapter;
@@ -88,7 +87,7 @@ final class Connected implements AutoCloseable {
     final BlockingQueue<SocketChannel> accepted = new LinkedBlockingQueue<>();
     private final Consumer<Bootstrap> changes;
     private final ServerBootstrap server;
-    Channel listening;
+    RdmaServerChannel listening;
 
     Connected() {
         this(RdmaOptions.DEFAULTS.withIdle(IdleStrategy.events()), server -> {}, client -> {});
@@ -128,7 +127,9 @@ final class Connected implements AutoCloseable {
 
     /** Binds the server's port. */
     void listen() {
-        listening = server.bind(FakeFabric.port(PORT)).syncUninterruptibly().channel();
+        listening =
+                (RdmaServerChannel)
+                        server.bind(FakeFabric.port(PORT)).syncUninterruptibly().channel();
     }
 
     /** A client that does not connect yet. */

@@ -16,7 +16,6 @@ import dev.verbena.netty.Connected.Heard;
 
 import io.netty.buffer.ByteBuf;
 import io.netty.buffer.Unpooled;
-import io.netty.channel.Channel;
 import io.netty.channel.ChannelFuture;
 import io.netty.channel.ChannelOption;
 import io.netty.channel.DefaultFileRegion;
@@ -181,12 +180,29 @@ class StreamEndTest {
             assertThat(third.await(30, TimeUnit.SECONDS)).isTrue();
             assertThat(third.cause()).isInstanceOf(ConnectException.class);
             assertThat(waiting).noneMatch(ChannelFuture::isDone);
-            Channel server = pair.listening;
+            RdmaServerChannel server = pair.listening;
             server.config().setAutoRead(true);
             for (ChannelFuture one : waiting) {
                 assertThat(one.await(30, TimeUnit.SECONDS)).isTrue();
                 assertThat(one.isSuccess()).as("%s", one.cause()).isTrue();
             }
+        }
+    }
+
+    @Test
+    void aPeerThatWasRefusedMeanwhileWaitsNoLonger() throws Exception {
+        try (Connected pair =
+                new Connected(
+                        RdmaOptions.DEFAULTS,
+                        server -> server.option(ChannelOption.AUTO_READ, false),
+                        client -> {})) {
+            ChannelFuture connects =
+                    pair.client(new Heard()).connect(FakeFabric.port(Connected.PORT));
+            Until.holds(() -> pair.listening.waiting.size() == 1);
+            pair.listening.waiting.element().close(); // as its listener does after a while
+            Until.holds(pair.listening.waiting::isEmpty);
+            assertThat(connects.await(30, TimeUnit.SECONDS)).isTrue();
+            assertThat(connects.cause()).isInstanceOf(ConnectException.class);
         }
     }
 }
