@@ -17,12 +17,21 @@ import java.util.function.Function;
 public abstract class OptionValues<V extends OptionValues<V>> implements Cloneable {
     private final Function<? super V, List<?>> all;
 
-    /** Options with all defaults; {@code all} lists their values, in any order. */
+    /**
+     * Makes options with all defaults.
+     *
+     * @param all lists their values, in any order
+     */
     protected OptionValues(Function<? super V, List<?>> all) {
         this.all = all;
     }
 
-    /** A changed copy. */
+    /**
+     * Copies the options, and changes the copy.
+     *
+     * @param change sets fields of the copy
+     * @return the copy
+     */
     @SuppressWarnings("unchecked") // a clone is of the same class
     protected final V with(Consumer<? super V> change) {
         try {
