@@ -401,14 +401,14 @@ final class WireWorld implements AutoCloseable {
             boolean carries = kind == 1 || kind == 5;
             mustEnd |=
                     kind < 1
-                            || kind > 6
+                            || kind > 7
                             || frame.get(1) != 1
                             || notes > 2
                             || bytes.length != 16L + (carries ? length : 0) + 8L * notes
                             || length < 0
                             || length > 2000
                             || (kind == 5 && (length != 16 || notes != 0))
-                            || ((kind == 2 || kind == 3 || kind == 6) && length != 0)
+                            || ((kind == 2 || kind == 3 || kind >= 6) && length != 0)
                             || (kind == 4 && length == 0)
                             || (invalidates && kind != 1 && kind != 6)
                             || (kind == 6 && !invalidates)
