@@ -123,13 +123,23 @@ final class CProgram implements AutoCloseable {
 
     /** Waits for its end, which has to be a good one: exit code 0. */
     void awaitSuccess() throws InterruptedException {
-        awaitEnd((exitCode, errors) -> exitCode == 0);
+        awaitSuccess(SECONDS);
+    }
+
+    /** The same, for so long. */
+    void awaitSuccess(long seconds) throws InterruptedException {
+        awaitEnd((exitCode, errors) -> exitCode == 0, seconds);
     }
 
     /** Waits for its end, and checks its exit code and its standard error with {@code good}. */
     void awaitEnd(BiPredicate<Integer, String> good) throws InterruptedException {
-        assertThat(process.waitFor(SECONDS, TimeUnit.SECONDS))
-                .as(() -> "ended within " + SECONDS + " s: " + this)
+        awaitEnd(good, SECONDS);
+    }
+
+    private void awaitEnd(BiPredicate<Integer, String> good, long seconds)
+            throws InterruptedException {
+        assertThat(process.waitFor(seconds, TimeUnit.SECONDS))
+                .as(() -> "ended within " + seconds + " s: " + this)
                 .isTrue();
         assertThat(good.test(process.exitValue(), String.join("\n", lines(errors))))
                 .as(() -> "ended well: " + this)

@@ -4,6 +4,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import static java.lang.foreign.ValueLayout.JAVA_INT;
 
+import dev.verbena.trust.Trust;
+
 import java.io.BufferedReader;
 import java.io.IOException;
 import java.lang.foreign.FunctionDescriptor;
@@ -16,9 +18,9 @@ import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 
-/** A Java program in a process of its own, which ends after two minutes at the latest. */
+/** A Java program in a process of its own, which ends after some minutes at the latest. */
 final class ChildProgram implements AutoCloseable {
-    private static final int SECONDS = 120;
+    private static final int SECONDS = Trust.size(120, 600); // it lives at most
     private static final int SIGCONT = 18;
     private static final int SIGSTOP = 19;
 

@@ -41,7 +41,7 @@ import java.util.concurrent.TimeUnit;
  */
 @NeedsDevices
 @Tag("trust")
-@Timeout(300)
+@Timeout(3000)
 class HostilePeersTest {
     private static final Duration LONG = Duration.ofSeconds(120);
 
@@ -73,6 +73,9 @@ class HostilePeersTest {
     private MessageChannel served; // the server's side of the good one
     private int attacks;
     private Duration longest = Duration.ZERO;
+
+    /** For an attack: 10,000 requests take minutes on an emulated processor. */
+    private static final int SECONDS = Trust.size(60, 1500);
 
     private static Path program() throws IOException, InterruptedException {
         return CProgram.compile("trust/peer/hostile.c", "bench/c");
@@ -185,7 +188,7 @@ class HostilePeersTest {
             command.add(Sides.anyPort(sides.here).getAddress().getHostAddress());
             command.addAll(List.of(more));
             try (CProgram running = CProgram.startBuilt(command.toArray(new String[0]))) {
-                running.awaitSuccess();
+                running.awaitSuccess(SECONDS);
             }
         }
     }
