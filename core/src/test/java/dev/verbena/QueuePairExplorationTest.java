@@ -3,6 +3,7 @@ package dev.verbena;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.verbena.internal.verbs.FakeDevice;
+import dev.verbena.internal.verbs.StateChange;
 
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Tag;
@@ -127,6 +128,7 @@ class QueuePairExplorationTest {
             b.connect(a.address());
             batch = new RequestBatch(a, 2);
             device.sends.clear();
+            device.changes.forEach(StateChange::close); // they have native memory
             device.changes.clear();
             device.chains.clear();
             device.destroys.clear();

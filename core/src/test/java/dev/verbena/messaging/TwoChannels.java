@@ -13,6 +13,7 @@ import dev.verbena.RemoteMemory;
 import dev.verbena.Status;
 import dev.verbena.internal.verbs.FakeDevice;
 import dev.verbena.internal.verbs.PostedRequest;
+import dev.verbena.internal.verbs.StateChange;
 
 import org.jspecify.annotations.Nullable;
 
@@ -289,6 +290,7 @@ final class TwoChannels implements AutoCloseable {
             tickNow();
             device.sends.clear();
             device.receives.clear();
+            device.changes.forEach(StateChange::close); // they have native memory
             device.changes.clear();
             device.chains.clear();
             device.destroys.clear();

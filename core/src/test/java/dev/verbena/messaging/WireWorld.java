@@ -12,6 +12,7 @@ import dev.verbena.QueuePairLimits;
 import dev.verbena.Status;
 import dev.verbena.VerbenaException;
 import dev.verbena.internal.verbs.FakeDevice;
+import dev.verbena.internal.verbs.StateChange;
 
 import org.jspecify.annotations.Nullable;
 
@@ -155,6 +156,7 @@ final class WireWorld implements AutoCloseable {
         device.sends.clear();
         device.receives.clear();
         device.chains.clear();
+        device.changes.forEach(StateChange::close); // they have native memory
         device.changes.clear();
         device.registeredFor.clear();
         device.destroys.clear();
