@@ -289,11 +289,16 @@ final class PerfMessages implements PerfLoops, AutoCloseable {
     private ToolFailure gone() {
         for (MessageChannel channel : channels) {
             MessagingException why = channel.closeReason();
-            if (why != null && why.status() != Status.CONNECTION_INVALID) {
+            if (why != null && !leftByPeer(why.status())) {
                 return new ToolFailure("%s", why.getMessage());
             }
         }
         return new ToolFailure("The %s disconnected in the middle of a measurement", peer);
+    }
+
+    /** Whether the peer has closed a channel, or disconnected without a close. */
+    private static boolean leftByPeer(Status status) {
+        return status == Status.CONNECTION_INVALID || status == Status.CONNECTION_ABORTED;
     }
 
     @Override
@@ -442,7 +447,7 @@ final class PerfMessages implements PerfLoops, AutoCloseable {
     }
 
     private static void check(Status status, Round now) {
-        if (!status.isSuccess() && status != Status.CONNECTION_INVALID) { // else `left` says why
+        if (!status.isSuccess() && !leftByPeer(status)) { // else `left` says why
             now.done.completeExceptionally(
                     new ToolFailure("A message was refused: %s", status.toString()));
         }
