@@ -14,6 +14,7 @@ import dev.verbena.messaging.MessagingOptions;
 import dev.verbena.messaging.Poller;
 import dev.verbena.netty.Connected.Heard;
 
+import io.netty.bootstrap.Bootstrap;
 import io.netty.buffer.ByteBuf;
 import io.netty.buffer.Unpooled;
 import io.netty.channel.ChannelFuture;
@@ -34,12 +35,21 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
+import java.util.function.Consumer;
 
 /** A stream that is cut off does not look like one that has ended; and what waits for a reader. */
 @Timeout(120)
 class StreamEndTest {
     private static ByteBuf bytes(int count) {
         return Unpooled.wrappedBuffer(new byte[count]);
+    }
+
+    /** Its servers read nothing until they are told to. */
+    private static Connected unread(Consumer<Bootstrap> ofClient) {
+        return new Connected(
+                RdmaOptions.DEFAULTS,
+                server -> server.childOption(ChannelOption.AUTO_READ, false),
+                ofClient);
     }
 
     private static void isCut(Heard at) throws InterruptedException {
@@ -63,11 +73,7 @@ class StreamEndTest {
     /** The server reads nothing, and the client does not wait until it does. */
     @Test
     void aCloseThatDropsBytesCutsTheStream() throws Exception {
-        try (Connected pair =
-                new Connected(
-                        RdmaOptions.DEFAULTS,
-                        server -> server.childOption(ChannelOption.AUTO_READ, false),
-                        client -> client.option(ChannelOption.SO_LINGER, 0))) {
+        try (Connected pair = unread(client -> client.option(ChannelOption.SO_LINGER, 0))) {
             RdmaChannel client = pair.connect();
             Heard atServer = heard(pair.accepted());
             while (client.isWritable()) {
@@ -81,11 +87,7 @@ class StreamEndTest {
 
     @Test
     void aCloseThatDropsNothingEndsTheStream() throws Exception {
-        try (Connected pair =
-                new Connected(
-                        RdmaOptions.DEFAULTS,
-                        server -> server.childOption(ChannelOption.AUTO_READ, false),
-                        client -> client.option(ChannelOption.SO_LINGER, 0))) {
+        try (Connected pair = unread(client -> client.option(ChannelOption.SO_LINGER, 0))) {
             RdmaChannel client = pair.connect();
             RdmaChannel server = pair.accepted();
             Heard atServer = heard(server);
@@ -134,11 +136,7 @@ class StreamEndTest {
     /** Nor does it wait for ever, when the program reads again only once it is written. */
     @Test
     void aWriteFailsWhenThePeerHasClosedAndBytesWaitToBeRead() throws Exception {
-        try (Connected pair =
-                new Connected(
-                        RdmaOptions.DEFAULTS,
-                        server -> server.childOption(ChannelOption.AUTO_READ, false),
-                        client -> {})) {
+        try (Connected pair = unread(client -> {})) {
             RdmaChannel client = pair.connect();
             RdmaChannel server = pair.accepted();
             Heard atServer = heard(server);
