@@ -6,11 +6,11 @@ package dev.verbena.messaging;
  * frames. The peer counts both kinds, and reports the counts in each frame that it sends.
  *
  * <p>A side has receives for {@code window} messages and {@link #CONTROLS} control frames, and one
- * for the frame that says that the peer closes, which therefore needs no credit. A report is due
- * when half of either was not reported. It needs a control frame unless a message goes that way
- * anyway; the last frame of the reserve is kept for reports of control frames. So two sides cannot
- * wait for each other: a side that may send no more has sent so many control frames that the peer's
- * report of them is due, and the peer has kept a frame for it, or has just sent it.
+ * for a close frame, which therefore needs no credit. A report is due when half of either was not
+ * reported. It needs a control frame unless a message goes that way anyway; the last of these four
+ * is kept for reports of control frames. So two sides cannot wait for each other: a side that may
+ * send no more has sent so many control frames that the peer's report of them is due, and the peer
+ * has kept a frame for it, or has just sent it.
  *
  * <p>Guarded by the lock of the channel. Counts wrap around.
  */
@@ -18,7 +18,7 @@ final class Credits {
     /** How many control frames may be sent and not reported. */
     static final int CONTROLS = 4;
 
-    /** Receives beside those for messages: also for the frame that says that the peer closes. */
+    /** Receives in addition to those for messages: for control frames, and for a close frame. */
     static final int RESERVE = CONTROLS + 1;
 
     private static final int CONTROL_REPORT_AT = CONTROLS / 2;

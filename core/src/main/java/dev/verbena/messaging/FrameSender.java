@@ -144,7 +144,7 @@ final class FrameSender {
     /**
      * Posts the frame that was composed.
      *
-     * @param ofCaller whether it carries memory of the caller's, which may be refused
+     * @param ofCaller whether it carries the caller's memory, which may be refused
      * @param token of the peer, which its arrival invalidates, if it takes one
      * @param fenced whether reads are outstanding that a key must not end before
      */
