@@ -144,7 +144,7 @@ bench_on_devices() { # FORKS ROW…
 
 bench_is_built() {
     local mark=$PROJECT/native-test/bench/target/bench-is-built
-    [ -e "$mark" ] && up_to_date && [ -z "$(find "$PROJECT"/{*,native-test/*}/pom.xml "$PROJECT"/{*,native-test/*}/src/main \
+    [ -e "$mark" ] && up_to_date && [ -z "$(find "$PROJECT"/{*,*/*}/{pom.xml,src/main} \
         -newer "$mark" -print -quit)" ]
 }
 

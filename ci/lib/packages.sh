@@ -95,7 +95,8 @@ of_os_release() { # NAME
 # Package lists age: a command that fails is tried once more with fresh ones, also where only some of the archives answered: the
 # package may be in one that did.
 with_fresh_lists() { # COMMAND…
-    "$@" >/dev/null 2>&1 || { update_lists || [ -n "$ARCHIVES_SILENT" ]; } && quietly "$*" "$@"
+    "$@" >/dev/null 2>&1 && return
+    { update_lists || [ -n "$ARCHIVES_SILENT" ]; } && quietly "$*" "$@"
 }
 
 update_lists() {

@@ -157,7 +157,7 @@ jar_of() { # MODULE : prints its jar
 up_to_date() {
     local jar
     jar=$(jar_of tools)
-    [ -n "$jar" ] && [ -z "$(cd "$PROJECT" && find pom.xml {.,native-test}/*/pom.xml {.,native-test}/*/src/main -newer "$jar" -print -quit)" ]
+    [ -n "$jar" ] && [ -z "$(cd "$PROJECT" && find pom.xml {*,*/*}/{pom.xml,src/main} -newer "$jar" -print -quit)" ]
 }
 
 demo() {
@@ -183,7 +183,7 @@ run_tests() { # [FILTER] : Class (with those nested in it), Class#method, with *
     build verify -Pjcstress -Djcstress.skip -Dverbena.headers=required -Dmaven.source.skip -Dnative-test.skip \
         -Dmaven.test.failure.ignore "${options[@]}" "${TRUST_OPTIONS[@]}"
     [ -n "$FILTER" ] || test_this_script
-    count "unit tests" 0 "$PROJECT"/{*,native-test/*}/target/surefire-reports/TEST-*.xml
+    count "unit tests" 0 "$PROJECT"/{*,*/*}/target/surefire-reports/TEST-*.xml
     LIMIT=${LIMIT:-$TEST_LIMIT}
     if two_vms_at_a_time; then
         [ "$PAIR" = no ] || test_pair || code=$?

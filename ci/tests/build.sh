@@ -55,6 +55,26 @@ test_a_build_that_fails_ends_bench() {
     says "the build failed"
 }
 
+test_a_change_of_any_module_is_built() {
+    local pom module
+    for pom in "$CI_DIR"/../{*,*/*}/pom.xml; do
+        module=$BOX/checkout/$(realpath --relative-to="$CI_DIR/.." "${pom%/*}")
+        mkdir -p "$module/src/main" "$module/target"
+        touch -d '2 hours ago' "$module/pom.xml" "$module/src/main"
+    done
+    touch -d '2 hours ago' "$BOX/checkout/pom.xml"
+    touch -d '1 hour ago' "$BOX/checkout/native-test/tools/target/verbena-tools.jar" \
+        "$BOX/checkout/native-test/bench/target/bench-is-built"
+    with_lib <<<'up_to_date && bench_is_built'
+    exits_with 0
+    for pom in "$BOX/checkout"/{*,*/*}/pom.xml; do
+        touch "$pom"
+        with_lib <<<'up_to_date || bench_is_built'
+        exits_with 1
+        touch -d '2 hours ago' "$pom"
+    done
+}
+
 test_a_build_that_fails_ends_test() {
     fake_packages
     fake mvn <<<'exit 1'
@@ -149,6 +169,25 @@ test_a_failure_on_devices_beside_containers_counts() {
     exits_with 1
     prints $'no report\n2 passed, 1 failed, 1 skipped'
     says "tests on devices: the run ended with exit code 70, counted as one failure"
+}
+
+# Maven is told to ignore failures, so a module that is not counted could fail unnoticed.
+test_failed_unit_tests_of_each_module_count() {
+    local modules=0 pom
+    {
+        two_vms 'reports native-reports 5' 'reports containers-6.1-reports 3'
+        echo 'build() {'
+        for pom in "$CI_DIR"/../{*,*/*}/pom.xml; do
+            modules=$((modules + 1))
+            echo "local reports=\$PROJECT/$(realpath --relative-to="$CI_DIR/.." "${pom%/*}")/target/surefire-reports"
+            echo "mkdir -p \$reports"
+            echo "echo '<testsuite tests=\"1\" failures=\"1\" errors=\"0\" skipped=\"0\">' >\$reports/TEST-x.xml"
+        done
+        printf '}\nrun_tests\n'
+    } >"$BOX/lines"
+    with_lib <"$BOX/lines"
+    exits_with 1
+    prints "6 passed, $modules failed, 2 skipped"
 }
 
 test_an_engine_that_does_not_come_up_gets_a_second_try() {

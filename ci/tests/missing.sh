@@ -5,6 +5,13 @@
 # Sets:  nothing
 # For other files: nothing but tests
 
+test_a_command_with_fresh_package_lists_runs_once_if_it_succeeds() {
+    fake once <<<'echo call >>"$BOX/calls"'
+    with_lib <<<'with_fresh_lists once'
+    exits_with 0
+    [ "$(<"$BOX/calls")" = call ]
+}
+
 test_no_home() {
     unset HOME VERBENA_CACHE
     roce doctor
