@@ -8,5 +8,8 @@ module dev.verbena.examples {
     requires static io.grpc.netty;
     requires static io.grpc.stub;
     requires static io.vertx.core;
+    requires static org.reactivestreams;
+    requires static reactor.core;
+    requires static reactor.netty.core;
     requires static micrometer.core; // of QueueMeters: who runs another example needs none
 }
