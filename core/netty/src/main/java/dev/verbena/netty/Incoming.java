@@ -292,6 +292,5 @@ final class Incoming {
         while (!waiting.isEmpty()) {
             nextWaiting().release();
         }
-        firstRead = 0;
     }
 }

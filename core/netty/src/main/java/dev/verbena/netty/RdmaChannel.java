@@ -160,8 +160,6 @@ public final class RdmaChannel extends AbstractChannel implements SocketChannel 
             promise.addListener(
                     future -> {
                         if (future.isCancelled()) {
-                            connectPromise = null;
-                            var _ = made.cancel(false);
                             close(voidPromise());
                         }
                     });
@@ -173,10 +171,7 @@ public final class RdmaChannel extends AbstractChannel implements SocketChannel 
             connecting = null;
             ChannelPromise promise = connectPromise;
             connectPromise = null;
-            if (!open || promise == null) {
-                if (channel != null) {
-                    var _ = channel.closeAsync(); // it was closed meanwhile
-                }
+            if (promise == null) { // it was closed meanwhile, which has cancelled the attempt
                 return;
             }
             if (channel == null) {
@@ -219,9 +214,6 @@ public final class RdmaChannel extends AbstractChannel implements SocketChannel 
             connecting = null;
             if (channel == null) {
                 notRegistered(promise, Exceptions.ofAccept(Objects.requireNonNull(why)));
-            } else if (!open) {
-                var _ = channel.closeAsync();
-                notRegistered(promise, new ClosedChannelException());
             } else {
                 stands(channel);
                 promise.setSuccess(); // which makes it active
