@@ -31,7 +31,7 @@ import java.util.concurrent.atomic.AtomicInteger;
  */
 public final class RdmaServerChannel extends AbstractServerChannel implements ServerSocketChannel {
     /** Each holds a queue pair until its peer answers. */
-    private static final int MOST_ACCEPTING = 1024;
+    static final int MOST_ACCEPTING = 1024;
 
     private final AtomicInteger accepting = new AtomicInteger(); // children that do not stand yet
     private final RdmaServerChannelConfig config = new RdmaServerChannelConfig(this);

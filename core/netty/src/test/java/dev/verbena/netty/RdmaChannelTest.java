@@ -7,13 +7,8 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import static java.nio.charset.StandardCharsets.US_ASCII;
 
-import dev.verbena.CompletionQueue;
 import dev.verbena.Connector;
 import dev.verbena.Listener;
-import dev.verbena.LoggedMessages;
-import dev.verbena.ProtectionDomain;
-import dev.verbena.QueuePair;
-import dev.verbena.QueuePairLimits;
 import dev.verbena.Until;
 import dev.verbena.messaging.FakeFabric;
 import dev.verbena.messaging.IdleStrategy;
@@ -21,23 +16,17 @@ import dev.verbena.messaging.MessagingException;
 import dev.verbena.messaging.MessagingOptions;
 import dev.verbena.netty.Connected.Heard;
 
-import io.netty.bootstrap.Bootstrap;
-import io.netty.bootstrap.ServerBootstrap;
 import io.netty.buffer.AbstractByteBufAllocator;
 import io.netty.buffer.ByteBuf;
 import io.netty.buffer.CompositeByteBuf;
 import io.netty.buffer.Unpooled;
-import io.netty.channel.Channel;
 import io.netty.channel.ChannelFuture;
-import io.netty.channel.ChannelInitializer;
 import io.netty.channel.ChannelOption;
 import io.netty.channel.ChannelProgressiveFuture;
 import io.netty.channel.ChannelProgressiveFutureListener;
 import io.netty.channel.ChannelProgressivePromise;
 import io.netty.channel.ConnectTimeoutException;
-import io.netty.channel.EventLoopGroup;
 import io.netty.channel.FixedRecvByteBufAllocator;
-import io.netty.channel.MultiThreadIoEventLoopGroup;
 import io.netty.channel.socket.ChannelInputShutdownEvent;
 import io.netty.channel.socket.ChannelInputShutdownReadComplete;
 import io.netty.channel.socket.ChannelOutputShutdownEvent;
@@ -57,15 +46,11 @@ import java.util.Arrays;
 import java.util.Collections;
 import java.util.HashSet;
 import java.util.List;
-import java.util.Objects;
 import java.util.Random;
 import java.util.Set;
-import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.CancellationException;
-import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
-import java.util.logging.LogRecord;
 
 /** What Netty's own suite does not look at. */
 @Timeout(120)
@@ -506,48 +491,6 @@ class RdmaChannelTest {
         }
     }
 
-    /**
-     * The pipeline hears nothing of a peer that is no channel, nothing of it is kept, and the log
-     * says why in a line.
-     */
-    @Test
-    void aPeerThatIsRefusedLeavesNothing() throws Exception {
-        try (LoggedMessages logged = new LoggedMessages(ServerBootstrap.class.getName());
-                Connected pair = new Connected();
-                ProtectionDomain domain = pair.fabric.adapter.createProtectionDomain();
-                CompletionQueue queue = pair.fabric.adapter.createCompletionQueue(16)) {
-            Until.holds(() -> registered(pair) == 1); // the server channel
-            for (int i = 0; i < 3; i++) {
-                try (QueuePair foreign =
-                                domain.createQueuePair(queue, queue, QueuePairLimits.depths(4, 4));
-                        Connector connector = pair.fabric.adapter.createConnector()) {
-                    assertThatThrownBy(
-                                    () ->
-                                            connector.connect(
-                                                    foreign, FakeFabric.port(Connected.PORT)))
-                            .hasMessageContaining("refused");
-                }
-            }
-            Until.holds(() -> registered(pair) == 1);
-            assertThat(pair.accepted).isEmpty();
-            assertThat(pair.connect().isActive()).isTrue();
-            Until.holds(() -> logged.records().size() == 3);
-            assertThat(logged.records())
-                    .extracting(LogRecord::getThrown)
-                    .allSatisfy(
-                            thrown ->
-                                    assertThat(thrown)
-                                            .hasMessageContaining("0 bytes of private data")
-                                            .hasNoCause()
-                                            .extracting(Throwable::getStackTrace)
-                                            .isEqualTo(new StackTraceElement[0]));
-        }
-    }
-
-    private static int registered(Connected pair) {
-        return pair.handlers.stream().mapToInt(RdmaIoHandler::channels).sum();
-    }
-
     @Test
     void aPipelineWhoseBuffersCannotBeMadeEndsAlone() throws Exception {
         try (Connected pair =
@@ -586,82 +529,6 @@ class RdmaChannelTest {
         public boolean isDirectBufferPooled() {
             return false;
         }
-    }
-
-    /** A service that starts again need not wait for the connections of the one before. */
-    @Test
-    void aPortIsFreeOnceItsServerChannelIsClosed() throws Exception {
-        try (Connected pair = new Connected()) {
-            RdmaChannel client = pair.connect();
-            RdmaChannel server = pair.accepted();
-            Heard atServer = heard(server);
-            server.parent().close().sync();
-            pair.listen();
-            assertThat(pair.connect().isActive()).isTrue();
-            pair.accepted();
-            client.writeAndFlush(text("still here")).sync();
-            Until.holds(() -> atServer.text().equals("still here"));
-        }
-    }
-
-    /** As services write it: a group that accepts and one that serves, with a factory each. */
-    @Test
-    void factoriesOfTheSameNameServeOneServer() throws Exception {
-        try (FakeFabric fabric = new FakeFabric()) {
-            AtomicInteger opened = new AtomicInteger();
-            RdmaDevice.Named adapters =
-                    new RdmaDevice.Named(
-                            name -> {
-                                opened.incrementAndGet();
-                                return fabric.adapter;
-                            });
-            EventLoopGroup accepting = group(adapters);
-            EventLoopGroup serving = group(adapters);
-            BlockingQueue<Heard> served = new LinkedBlockingQueue<>();
-            new ServerBootstrap()
-                    .group(accepting, serving)
-                    .channel(RdmaServerChannel.class)
-                    .childHandler(
-                            new ChannelInitializer<>() {
-                                @Override
-                                protected void initChannel(Channel child) {
-                                    Heard heard = new Heard();
-                                    child.pipeline().addLast(heard);
-                                    served.add(heard);
-                                }
-                            })
-                    .bind(FakeFabric.port(Connected.PORT))
-                    .sync();
-            EventLoopGroup clients = group(adapters);
-            Channel client =
-                    new Bootstrap()
-                            .group(clients)
-                            .channel(RdmaChannel.class)
-                            .handler(new Heard())
-                            .connect(FakeFabric.port(Connected.PORT))
-                            .sync()
-                            .channel();
-            // A queue pair connects by its own adapter only.
-            assertThat(opened).hasValue(1);
-            end(accepting);
-            client.writeAndFlush(text("still here")).sync();
-            Heard heard = Objects.requireNonNull(served.poll(30, TimeUnit.SECONDS));
-            Until.holds(() -> heard.text().equals("still here"));
-            end(serving);
-            end(clients);
-            assertThatThrownBy(fabric.adapter::createConnector)
-                    .isInstanceOf(IllegalStateException.class);
-        }
-    }
-
-    private static EventLoopGroup group(RdmaDevice.Named adapters) {
-        return new MultiThreadIoEventLoopGroup(
-                1,
-                RdmaIoHandler.factory(RdmaDevice.named("fake0", RdmaOptions.DEFAULTS, adapters)));
-    }
-
-    private static void end(EventLoopGroup group) {
-        group.shutdownGracefully(0, 30, TimeUnit.SECONDS).syncUninterruptibly();
     }
 
     @Test
