@@ -21,14 +21,20 @@ import io.netty.channel.ChannelProgressiveFuture;
 import io.netty.channel.ChannelProgressiveFutureListener;
 import io.netty.channel.ChannelProgressivePromise;
 import io.netty.channel.DefaultFileRegion;
+import io.netty.channel.FileRegion;
 import io.netty.channel.FixedRecvByteBufAllocator;
 
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicLong;
 
 /** What a channel sends from, and what it reads into. */
@@ -184,5 +190,82 @@ class ChannelBuffersTest {
                 Until.holds(() -> atServer.bytes == all);
             }
         }
+    }
+
+    /** All that is in flight, with each flush, would take time by its square. */
+    @Test
+    void whatIsSentIsNotLookedThroughAgain(@TempDir Path directory) throws Exception {
+        Path path = Files.write(directory.resolve("file"), new byte[1000]);
+        try (Connected pair = new Connected()) {
+            RdmaChannel client = pair.connect();
+            client.write(Unpooled.wrappedBuffer(new byte[10]));
+            client.writeAndFlush(Unpooled.EMPTY_BUFFER).sync(); // which is no part of a message
+            AtomicInteger looks = new AtomicInteger();
+            FileRegion region =
+                    new DefaultFileRegion(path.toFile(), 0, 1000) {
+                        @Override
+                        public long transferred() {
+                            looks.incrementAndGet();
+                            return super.transferred();
+                        }
+                    };
+            client.eventLoop()
+                    .submit(
+                            () -> {
+                                client.writeAndFlush(region);
+                                assertThat(looks.getAndSet(0)).isPositive();
+                                client.flush();
+                                assertThat(looks).hasValue(0);
+                            })
+                    .sync();
+        }
+    }
+
+    @Test
+    void anIdleChannelHoldsNoMemoryToCopyInto() throws Exception {
+        try (Connected pair = new Connected()) {
+            RdmaChannel client = pair.connect();
+            send(client, 100);
+            RegisteredByteBufAllocator allocator = (RegisteredByteBufAllocator) client.alloc();
+            allocator.close(); // which deregisters what no buffer uses
+            assertThat(allocator.usedDirectMemory()).isZero();
+        }
+    }
+
+    /** Each less than it may on its own: others need the receives. */
+    @Test
+    void allChannelsOfAnEventLoopLendNoMoreThanAQuarterOfItsReceives() throws Exception {
+        MessagingOptions fewReceives =
+                RdmaOptions.DEFAULTS.messaging().withEagerLimit(1 << 18); // 256 for each loop
+        try (Connected pair = new Connected(RdmaOptions.DEFAULTS.withMessaging(fewReceives))) {
+            long copied = 0;
+            List<ByteBuf> kept = new ArrayList<>();
+            for (int i = 0; i < 12; i++) {
+                RdmaChannel client = pair.connect();
+                RdmaChannel server = pair.accepted();
+                Heard atServer = heard(server);
+                atServer.keeps = true;
+                for (int j = 0; j < 16; j++) {
+                    send(client, 1);
+                }
+                Until.holds(() -> atServer.bytes == 16);
+                copied += server.copiedBytes();
+                kept.addAll(atServer.kept);
+            }
+            assertThat(copied).isGreaterThanOrEqualTo(12 * 16 - 2 * 64);
+            kept.forEach(ByteBuf::release);
+        }
+    }
+
+    /** Other memory may be at its address then. */
+    @Test
+    void aBufferIsNotUsedAgainOnceItsMemoryIsFree() {
+        ReceivedByteBuf buffer;
+        MemorySegment next = Arena.ofAuto().allocate(100);
+        try (Arena arena = Arena.ofConfined()) {
+            buffer = new ReceivedByteBuf(arena.allocate(100));
+            assertThat(buffer.isFreeOver(next)).isTrue();
+        }
+        assertThat(buffer.isFreeOver(next)).isFalse();
     }
 }

@@ -403,6 +403,7 @@ class RdmaChannelTest {
             pair.accepted();
             pair.fabric.stall(true);
             ChannelFuture write = client.writeAndFlush(text("x"));
+            ChannelFuture shut = client.shutdownOutput(); // waits for it
             Object heard = atClient.next();
             assertThat(heard).isInstanceOf(IOException.class);
             assertThat((IOException) heard)
@@ -410,6 +411,7 @@ class RdmaChannelTest {
                     .hasMessageContaining("500 ms");
             assertThat(atClient.next()).isEqualTo("inactive");
             assertThatThrownBy(write::sync).isInstanceOf(IOException.class);
+            assertThatThrownBy(shut::sync).hasCauseInstanceOf(MessagingException.class);
             pair.fabric.stall(false);
         }
     }
@@ -464,6 +466,9 @@ class RdmaChannelTest {
                 client.eventLoop().submit(() -> {}).sync();
             }
             ChannelFuture shut = client.shutdownOutput();
+            ChannelFuture late = client.write(text("x"));
+            client.eventLoop().submit(() -> {}).sync();
+            assertThat(late.cause()).isInstanceOf(ClosedChannelException.class);
             client.close().sync();
             assertThat(shut.await(30, TimeUnit.SECONDS)).isTrue();
             assertThat(shut.cause()).isInstanceOf(ClosedChannelException.class);

@@ -4,6 +4,7 @@ import static dev.verbena.netty.Connected.heard;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.verbena.Adapter;
 import dev.verbena.Status;
 import dev.verbena.Until;
 import dev.verbena.messaging.FakeFabric;
@@ -17,9 +18,11 @@ import dev.verbena.netty.Connected.Heard;
 import io.netty.bootstrap.Bootstrap;
 import io.netty.buffer.ByteBuf;
 import io.netty.buffer.Unpooled;
+import io.netty.channel.Channel;
 import io.netty.channel.ChannelFuture;
 import io.netty.channel.ChannelOption;
 import io.netty.channel.DefaultFileRegion;
+import io.netty.channel.SingleThreadIoEventLoop;
 
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -151,6 +154,83 @@ class StreamEndTest {
             server.config().setAutoRead(true);
             assertThat(server.closeFuture().await(30, TimeUnit.SECONDS)).isTrue();
             assertThat(atServer.bytes).isEqualTo(2000);
+        }
+    }
+
+    /** Not only once the program has read what waits, and closes the channel. */
+    @Test
+    void whatWaitsToBeSentIsReleasedWhenThePeerHasClosed() throws Exception {
+        try (Connected pair = unread(client -> client.option(ChannelOption.AUTO_READ, false))) {
+            RdmaChannel client = pair.connect();
+            RdmaChannel server = pair.accepted();
+            client.writeAndFlush(bytes(1000)).sync();
+            List<ByteBuf> written = new ArrayList<>();
+            while (server.isWritable()) {
+                ByteBuf buffer = server.alloc().directBuffer(5000).writeZero(5000);
+                written.add(buffer);
+                server.writeAndFlush(buffer);
+                server.eventLoop().submit(() -> {}).sync();
+            }
+            client.close().sync();
+            Until.holds(() -> written.stream().allMatch(buffer -> buffer.refCnt() == 0));
+            assertThat(server.isOpen()).isTrue();
+        }
+    }
+
+    @Test
+    void aCloseThatWaitsIsDoneWhenAWriteFails(@TempDir Path folder) throws Exception {
+        Path file = Files.write(folder.resolve("short"), new byte[1000]);
+        try (Connected pair = unread(client -> client.option(ChannelOption.SO_LINGER, 3600))) {
+            RdmaChannel client = pair.connect();
+            RdmaChannel server = pair.accepted();
+            while (client.isWritable()) {
+                client.writeAndFlush(bytes(5000));
+                client.eventLoop().submit(() -> {}).sync();
+            }
+            client.writeAndFlush(new DefaultFileRegion(file.toFile(), 0, 2000));
+            ChannelFuture close = client.close();
+            server.config().setAutoRead(true);
+            assertThat(close.await(30, TimeUnit.SECONDS)).isTrue();
+        }
+    }
+
+    /** An event loop that says whether it has timers. */
+    private static final class Loop extends SingleThreadIoEventLoop {
+        Loop(Adapter adapter) {
+            super(
+                    null,
+                    Thread.ofPlatform().factory(),
+                    RdmaIoHandler.newFactory(adapter, RdmaOptions.DEFAULTS));
+        }
+
+        boolean hasTimers() {
+            return nextScheduledTaskNano() != -1;
+        }
+    }
+
+    /** It would keep the closed channel for as long as the close might have taken. */
+    @Test
+    void aCloseLeavesNoTimer() throws Exception {
+        try (Connected pair = new Connected()) {
+            Loop loop = new Loop(pair.fabric.adapter);
+            Channel client =
+                    new Bootstrap()
+                            .group(loop)
+                            .channel(RdmaChannel.class)
+                            .handler(new Heard())
+                            .connect(FakeFabric.port(Connected.PORT))
+                            .sync()
+                            .channel();
+            ChannelFuture close =
+                    loop.submit(
+                                    () -> {
+                                        client.writeAndFlush(bytes(1000));
+                                        return client.close(); // waits until that has arrived
+                                    })
+                            .get();
+            close.sync();
+            assertThat(loop.submit(loop::hasTimers).get()).isFalse();
+            loop.shutdownGracefully(0, 30, TimeUnit.SECONDS).sync();
         }
     }
 }
