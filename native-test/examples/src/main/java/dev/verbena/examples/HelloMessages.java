@@ -71,7 +71,10 @@ public final class HelloMessages {
                         MessageChannel.connect(poller, server, MessagingOptions.DEFAULTS, null)) {
             channel.send(MemorySegment.ofArray(question.getBytes(UTF_8)), timeout);
             try (Message answer = channel.receive(timeout)) { // null if none came in time
-                return answer == null ? "" : new String(answer.data().toArray(JAVA_BYTE), UTF_8);
+                if (answer == null) {
+                    throw new IllegalStateException("No answer within " + timeout);
+                }
+                return new String(answer.data().toArray(JAVA_BYTE), UTF_8);
             }
         }
         // @end
