@@ -51,9 +51,13 @@ public final class GrpcServer {
                                 new File(arguments[3]), new File(arguments[4]));
         EventLoopGroup group =
                 new MultiThreadIoEventLoopGroup(RdmaIoHandler.newFactory(arguments[0]));
-        Server server = start(group, address, credentials, System.out::println);
-        System.out.println("Listening on " + server.getListenSockets().getFirst());
-        server.awaitTermination();
+        try {
+            Server server = start(group, address, credentials, System.out::println);
+            System.out.println("Listening on " + server.getListenSockets().getFirst());
+            server.awaitTermination();
+        } finally { // their threads would keep the process alive
+            group.shutdownGracefully().sync();
+        }
     }
 
     /**
