@@ -14,6 +14,7 @@ import java.net.InetSocketAddress;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
 
 /** Asks a {@link KeyValueServer} for values. Connects again when the connection has ended. */
 public final class KeyValueClient implements AutoCloseable {
@@ -60,12 +61,13 @@ public final class KeyValueClient implements AutoCloseable {
      * Gets a value.
      *
      * @param key its key
-     * @return a future of the value, which fails if there is none
+     * @return a future of the value, which fails if there is none, or no server in time
      */
     public CompletableFuture<byte[]> get(String key) {
         // @start region="get"
         MemorySegment request = MemorySegment.ofArray(key.getBytes(StandardCharsets.UTF_8));
         return client.channel() // the one that is connected, or the next one
+                .orTimeout(TIMEOUT.toSeconds(), TimeUnit.SECONDS)
                 .thenCompose(
                         channel ->
                                 Calls.call(
