@@ -87,7 +87,7 @@ public final class FileServer implements AutoCloseable {
                 BufferList bytes = new BufferList(1).add(file, at, length);
                 var _ = channel.peerMemory().writeAsync(bytes, target.slice(at, length));
             }
-        } catch (UncheckedIOException | VerbenaException e) {
+        } catch (IllegalArgumentException | UncheckedIOException | VerbenaException e) {
             answer = "Not served: " + e.getMessage();
         }
         MemorySegment last = MemorySegment.ofArray(answer.getBytes(StandardCharsets.UTF_8));
@@ -104,9 +104,12 @@ public final class FileServer implements AutoCloseable {
     }
 
     private MemoryRegion map(String name) {
-        try { // never a file outside of the folder
-            return FileSender.source(
-                    poller.domain(), folder.resolve(Path.of(name).getFileName()), arena);
+        Path file = Path.of(name).getFileName(); // never a file outside of the folder
+        if (file == null) {
+            throw new IllegalArgumentException("%s is no name of a file".formatted(name));
+        }
+        try {
+            return FileSender.source(poller.domain(), folder.resolve(file), arena);
         } catch (IOException e) {
             throw new UncheckedIOException(e);
         }

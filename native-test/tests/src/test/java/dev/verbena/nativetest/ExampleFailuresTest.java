@@ -1,15 +1,24 @@
 package dev.verbena.nativetest;
 
+import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.verbena.examples.FileClient;
+import dev.verbena.examples.FileServer;
 import dev.verbena.examples.KeyValueClient;
 import dev.verbena.messaging.FakeFabric;
 import dev.verbena.messaging.IdleStrategy;
+import dev.verbena.messaging.MessageChannel;
+import dev.verbena.messaging.MessagingOptions;
 import dev.verbena.messaging.Poller;
 
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
 
+import java.io.FileNotFoundException;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 
@@ -25,6 +34,29 @@ class ExampleFailuresTest {
                 KeyValueClient client = new KeyValueClient(poller, FakeFabric.port(9))) {
             assertThatThrownBy(() -> client.get("key").get(LONG, TimeUnit.SECONDS))
                     .hasCauseInstanceOf(TimeoutException.class);
+        }
+    }
+
+    @Test
+    void aFileThatCannotBeServedDoesNotEndTheChannel(@TempDir Path folder) throws Exception {
+        Path served = Files.createDirectory(folder.resolve("served"));
+        Files.createFile(served.resolve("empty"));
+        Files.write(served.resolve("file"), new byte[5000]);
+        Path copy = folder.resolve("copy");
+        try (FakeFabric fabric = new FakeFabric();
+                Poller poller = Poller.start(fabric.adapter, IdleStrategy.events());
+                FileServer server = new FileServer(poller, FakeFabric.port(0), served);
+                MessageChannel channel =
+                        MessageChannel.connect(
+                                poller, server.localAddress(), MessagingOptions.DEFAULTS, null)) {
+            for (String name : new String[] {"absent", "empty", "", "/", "..", "nul\0"}) {
+                assertThatThrownBy(() -> FileClient.fetch(poller, channel, name, copy, 5000))
+                        .as(name)
+                        .isInstanceOf(FileNotFoundException.class)
+                        .hasMessageContaining("Not served");
+            }
+            FileClient.fetch(poller, channel, "file", copy, 5000);
+            assertThat(copy).hasSize(5000);
         }
     }
 }
