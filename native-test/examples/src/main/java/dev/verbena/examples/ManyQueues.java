@@ -34,27 +34,26 @@ public final class ManyQueues {
 
     private ManyQueues() {}
 
-    /** A peer, and what its message needs. Closed last first. */
-    private record Peer(
-            CompletionQueue queue, MemoryRegion region, QueuePair pair, Connector request)
-            implements AutoCloseable {
-        static Peer accept(ProtectionDomain domain, CompletionChannel channel, Connector request) {
+    /** A peer, and what its message needs. */
+    private record Peer(CompletionQueue queue, MemoryRegion region, QueuePair pair) {
+        /** Accepts a request. Adds how to close each object, also if a later step fails. */
+        static Peer accept(
+                ProtectionDomain domain,
+                CompletionChannel channel,
+                Connector request,
+                Deque<Runnable> closes) {
+            closes.push(request::close);
             CompletionQueueOptions options =
                     CompletionQueueOptions.depth(2).confined().channel(channel);
             CompletionQueue queue = channel.adapter().createCompletionQueue(options);
+            closes.push(queue::close);
             MemoryRegion region = domain.allocate(BYTES, Access.LOCAL_WRITE);
+            closes.push(region::close);
             QueuePair pair = domain.createQueuePair(queue, queue, QueuePairLimits.depths(1, 1));
+            closes.push(pair::close);
             pair.receive(1, BufferList.of(region)).orThrow();
             request.accept(pair);
-            return new Peer(queue, region, pair, request);
-        }
-
-        @Override
-        public void close() {
-            request.close();
-            pair.close();
-            region.close();
-            queue.close();
+            return new Peer(queue, region, pair);
         }
     }
 
@@ -88,22 +87,23 @@ public final class ManyQueues {
             Adapter adapter, BlockingQueue<Connector> requests, int count)
             throws InterruptedException {
         List<String> texts = new ArrayList<>();
-        Deque<Peer> peers = new ArrayDeque<>();
+        List<Peer> peers = new ArrayList<>();
+        Deque<Runnable> closes = new ArrayDeque<>(); // last first
         try (ProtectionDomain domain = adapter.createProtectionDomain();
                 CompletionChannel channel = adapter.createCompletionChannel()) {
             try {
                 for (int i = 0; i < count; i++) {
-                    peers.push(Peer.accept(domain, channel, requests.take()));
+                    peers.add(Peer.accept(domain, channel, requests.take(), closes));
                 }
                 collect(channel, peers, texts);
             } finally {
-                peers.forEach(Peer::close);
+                closes.forEach(Runnable::run);
             }
         }
         return texts;
     }
 
-    private static void collect(CompletionChannel channel, Deque<Peer> peers, List<String> texts) {
+    private static void collect(CompletionChannel channel, List<Peer> peers, List<String> texts) {
         Completions completions = new Completions(1);
         // @start region="loop"
         for (Peer peer : peers) {
@@ -123,7 +123,7 @@ public final class ManyQueues {
         // @end
     }
 
-    private static String text(Deque<Peer> peers, QueuePair pair) {
+    private static String text(List<Peer> peers, QueuePair pair) {
         return peers.stream()
                 .filter(peer -> peer.pair() == pair)
                 .findFirst()

@@ -3,9 +3,13 @@ package dev.verbena.nativetest;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.verbena.Connector;
+import dev.verbena.Listener;
+import dev.verbena.VerbenaException;
 import dev.verbena.examples.FileClient;
 import dev.verbena.examples.FileServer;
 import dev.verbena.examples.KeyValueClient;
+import dev.verbena.examples.ManyQueues;
 import dev.verbena.messaging.FakeFabric;
 import dev.verbena.messaging.IdleStrategy;
 import dev.verbena.messaging.MessageChannel;
@@ -19,6 +23,9 @@ import org.junit.jupiter.api.io.TempDir;
 import java.io.FileNotFoundException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 
@@ -57,6 +64,24 @@ class ExampleFailuresTest {
             }
             FileClient.fetch(poller, channel, "file", copy, 5000);
             assertThat(copy).hasSize(5000);
+        }
+    }
+
+    @Test
+    void nothingIsLeftOfARequestThatCannotBeAccepted() throws Exception {
+        BlockingQueue<Connector> requests = new LinkedBlockingQueue<>();
+        try (FakeFabric fabric = new FakeFabric(); // checks that nothing is left
+                Listener listener = fabric.adapter.listen(FakeFabric.port(0), 0, requests::add);
+                Poller poller = Poller.start(fabric.adapter, IdleStrategy.events())) {
+            CompletableFuture<MessageChannel> refused =
+                    MessageChannel.connectAsync(
+                            poller, listener.localAddress(), MessagingOptions.DEFAULTS, null);
+            Connector request = requests.take();
+            request.reject(new byte[0]);
+            requests.add(request);
+            assertThatThrownBy(() -> ManyQueues.receive(fabric.adapter, requests, 1))
+                    .isInstanceOf(VerbenaException.class);
+            assertThat(refused).failsWithin(LONG, TimeUnit.SECONDS);
         }
     }
 }
