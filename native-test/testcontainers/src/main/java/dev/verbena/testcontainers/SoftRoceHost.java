@@ -63,7 +63,9 @@ public class SoftRoceHost extends GenericContainer<SoftRoceHost> implements Rdma
     public SoftRoceHost(Network network, DockerImageName image) {
         super(image);
         Objects.requireNonNull(network, "network");
-        withImagePullPolicy(EngineHost.NEVER_PULLED);
+        if (image.getRepository().equals(IMAGE.getRepository())) {
+            withImagePullPolicy(EngineHost.NEVER_PULLED);
+        }
         withNetwork(network);
         withCreateContainerCmdModifier(SoftRoceHost::onlyWhatItNeeds);
         waitingFor(Wait.forLogMessage(".*" + DONE + ".*\\n", 1));
