@@ -1,5 +1,6 @@
 # shellcheck shell=bash
-# Tests of `ci/roce bench` up to its build: which rows it takes, and what it does where they cannot be measured.
+# Tests of `ci/roce bench` up to its build: which rows it takes, and what it does where they cannot be measured. And where
+# native-test/beside-nvmet writes its report.
 #
 # Reads: BOX (run)
 # Sets:  nothing
@@ -49,4 +50,41 @@ test_bench_times_rows_by_name_on_emulated_processors() {
     roce bench --on vm -- send-latency
     exits_with 1
     says_nothing_of "nothing is timed"
+}
+
+# With a fake ci/roce, whose exit code is that of each measurement; the report's folder is in $BOX/report.
+beside_nvmet() { # EXIT_CODE WORDS…
+    local checkout=$BOX/checkout
+    rm "$checkout/ci"
+    mkdir -p "$checkout"/{ci,native-test/bench/c}
+    cp "$CI_DIR/../native-test/beside-nvmet" "$checkout/native-test"
+    fake fio </dev/null
+    fake report <<'LINES'
+[[ $* != *NvmeReport* ]] || echo "${!#}" >"$BOX/report"
+LINES
+    mv "$BOX/bin/report" "$BOX/jdk/bin/java"
+    fake stub <<<"exit $1"
+    mv "$BOX/bin/stub" "$checkout/ci/roce"
+    fake stub </dev/null
+    mv "$BOX/bin/stub" "$checkout/native-test/bench/c/build"
+    run_program ../native-test/beside-nvmet "${@:2}"
+}
+
+test_beside_nvmet_replaces_the_committed_results_after_a_whole_run() {
+    beside_nvmet 0
+    exits_with 0
+    [ "$(cat "$BOX/report")" = native-test/bench/results/nvme ]
+}
+
+test_beside_nvmet_keeps_the_committed_results_when_a_measurement_failed() {
+    beside_nvmet 1
+    exits_with 2
+    says "native-test/bench/results/nvme stays as it is"
+    [ "$(cat "$BOX/report")" = target/nvme ]
+}
+
+test_beside_nvmet_has_three_parts() {
+    beside_nvmet 0 --only times
+    exits_with 64
+    says "usage: native-test/beside-nvmet"
 }

@@ -8,7 +8,6 @@ import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.Comparator;
 import java.util.List;
-import java.util.Locale;
 import java.util.function.ToDoubleFunction;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
@@ -53,7 +52,8 @@ public final class NvmeReport {
         List<Measurement> all =
                 Files.readAllLines(Path.of(arguments[0])).stream()
                         .filter(line -> !line.equals(Measurement.HEAD))
-                        .map(NvmeReport::parse)
+                        .filter(line -> line.matches("(.+\t){5}.+")) // not one without a value
+                        .map(Measurement::parse)
                         .toList();
         String machine = Files.readString(Path.of(arguments[1]));
         NvmeReport report = new NvmeReport(all, machine);
@@ -76,17 +76,6 @@ public final class NvmeReport {
         } else {
             Files.writeString(file, plot.toString());
         }
-    }
-
-    private static Measurement parse(String line) {
-        String[] words = line.split("\t");
-        return new Measurement(
-                words[0],
-                words[1],
-                Side.valueOf(words[2].toUpperCase(Locale.ROOT)),
-                Integer.parseInt(words[3]),
-                Double.parseDouble(words[4]),
-                words[5]);
     }
 
     // ---- plots

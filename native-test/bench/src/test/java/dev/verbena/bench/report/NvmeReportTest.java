@@ -20,6 +20,7 @@ class NvmeReportTest {
             iops	randread:4096:64	c	1	2000	1/s
             bandwidth	read:65536:8	c	1	20000000	B/s
             bandwidth	read:65536:8	java	1	15000000	B/s
+            instructions	read:65536:8	c	1		instructions
             lossy	default	c	1	81234	ms
             """;
 
@@ -41,7 +42,8 @@ class NvmeReportTest {
                 .containsPattern("randread:4096:8 +2,000 +1,800 +0[.]90")
                 .doesNotContain("randread:4096:64")
                 .containsPattern("read:65536:8 +20[.]0 +15[.]0 +0[.]75")
-                .containsPattern("nvmet .Linux., default +81[.]2");
+                .containsPattern("nvmet .Linux., default +81[.]2")
+                .doesNotContain("instructions ");
     }
 
     @Test
