@@ -489,9 +489,7 @@ final class PerfClient implements Callable<Integer> {
                         ? new ToolFailure(
                                 "The server refused: %s",
                                 new String(said.privateData(), StandardCharsets.UTF_8))
-                        : new ToolFailure(
-                                "The server ended before it answered: start it again. %s",
-                                e.getMessage());
+                        : new ToolFailure("%s. Start the server (again)", e.getMessage());
             }
             if (e.status() == Status.IO_TIMEOUT) {
                 return new ToolFailure(

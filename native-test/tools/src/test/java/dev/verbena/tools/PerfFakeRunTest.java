@@ -240,7 +240,7 @@ class PerfFakeRunTest {
 
     /** The connection manager then refuses in its name, with bytes that are all zero. */
     @Test
-    void saysThatTheServerEndedBeforeItAnswered() throws Exception {
+    void saysThatTheServerDoesNotAnswer() throws Exception {
         BlockingQueue<Connector> requests = new LinkedBlockingQueue<>();
         InetSocketAddress any =
                 new InetSocketAddress(InetAddress.ofLiteral(PerfOnFakeDevice.ADDRESS), 0);
@@ -251,8 +251,18 @@ class PerfFakeRunTest {
             assertThat(client.exitCode()).isEqualTo(1);
             assertThat(client.err())
                     .doesNotContain("\0")
-                    .contains("The server ended before it answered");
+                    .contains("its program rejected it")
+                    .contains("Start the server (again)");
         }
+    }
+
+    @Test
+    void saysThatNobodyListens() throws Exception {
+        Run client = perf.client(9, "write lat");
+        assertThat(client.exitCode()).isEqualTo(1);
+        assertThat(client.err())
+                .startsWith("/10.0.0.1:9 refused the connection: nobody listens")
+                .contains("Start the server (again)");
     }
 
     /** Something writes into the memory that is measured, until the end. */
