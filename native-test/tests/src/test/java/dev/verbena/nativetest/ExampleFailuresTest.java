@@ -10,6 +10,7 @@ import dev.verbena.examples.FileClient;
 import dev.verbena.examples.FileServer;
 import dev.verbena.examples.KeyValueClient;
 import dev.verbena.examples.ManyQueues;
+import dev.verbena.examples.nvme.TargetProgram;
 import dev.verbena.messaging.FakeFabric;
 import dev.verbena.messaging.IdleStrategy;
 import dev.verbena.messaging.MessageChannel;
@@ -33,6 +34,28 @@ import java.util.concurrent.TimeoutException;
 @Timeout(120)
 class ExampleFailuresTest {
     private static final int LONG = 60; // seconds
+
+    @Test
+    void theTargetSaysWhatIsWrongWithoutAStackTrace() throws Exception {
+        Process empty = ExamplesTest.start(TargetProgram.class, "--memory", "0");
+        assertThat(empty.inputReader().readLine()).isEqualTo("--memory needs 1 MiB at least");
+        assertThat(empty.waitFor()).isEqualTo(64);
+        Process noDevice =
+                ExamplesTest.start(TargetProgram.class, "--memory", "1", "--device", "none");
+        assertThat(noDevice.inputReader().readAllLines())
+                .singleElement()
+                .asString()
+                .contains("none");
+        assertThat(noDevice.waitFor()).isOne();
+        if (RdmaDevices.active().isEmpty()) {
+            Process noneAtAll = ExamplesTest.start(TargetProgram.class, "--memory", "1");
+            assertThat(noneAtAll.inputReader().readAllLines())
+                    .singleElement()
+                    .asString()
+                    .startsWith("No RDMA device");
+            assertThat(noneAtAll.waitFor()).isOne();
+        }
+    }
 
     @Test
     void aCallToAPortWhereNobodyListensFailsInTime() {

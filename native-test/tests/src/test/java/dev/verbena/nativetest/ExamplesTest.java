@@ -325,7 +325,7 @@ class ExamplesTest {
     }
 
     /** Starts a program in a JVM of its own, which does not outlive the longest test. */
-    private static Process start(Class<?> program, String... arguments) throws IOException {
+    static Process start(Class<?> program, String... arguments) throws IOException {
         List<String> command =
                 new ArrayList<>(
                         List.of(

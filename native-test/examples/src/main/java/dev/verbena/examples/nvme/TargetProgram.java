@@ -1,6 +1,8 @@
 package dev.verbena.examples.nvme;
 
 import dev.verbena.Adapter;
+import dev.verbena.Status;
+import dev.verbena.VerbenaException;
 import dev.verbena.messaging.IdleStrategy;
 import dev.verbena.messaging.Poller;
 
@@ -73,7 +75,12 @@ public final class TargetProgram {
             System.err.print(USAGE);
             System.exit(64);
         }
-        program.run();
+        try {
+            program.run();
+        } catch (VerbenaException e) { // its message says what to do
+            System.err.println(e.getMessage());
+            System.exit(1);
+        }
     }
 
     private void parse(String[] arguments) throws IOException {
@@ -93,7 +100,7 @@ public final class TargetProgram {
                 case "--port" -> port = Integer.parseInt(value);
                 case "--nqn" -> name = value;
                 case "--file" -> files.add(Path.of(value));
-                case "--memory" -> memories.add(Long.parseLong(value) << 20);
+                case "--memory" -> memories.add(mebibytes(value));
                 case "--shared-receives" ->
                         options = options.withSharedReceives(Integer.parseInt(value));
                 case "--ack-timeout" ->
@@ -106,13 +113,29 @@ public final class TargetProgram {
         }
     }
 
+    private static long mebibytes(String value) {
+        long count = Long.parseLong(value);
+        if (count < 1) {
+            throw new IllegalArgumentException("--memory needs 1 MiB at least");
+        }
+        return count << 20;
+    }
+
     private Adapter open() {
         if (device != null) {
             return Adapter.open(device);
         }
-        return address != null
-                ? Adapter.forAddress(address)
-                : Adapter.open(Adapter.activeNames().getFirst());
+        if (address != null) {
+            return Adapter.forAddress(address);
+        }
+        List<String> active = Adapter.activeNames();
+        if (active.isEmpty()) {
+            String none = Adapter.whyNone();
+            throw new VerbenaException(
+                    Status.INVALID_PARAMETER,
+                    none.isEmpty() ? "No RDMA device here has its link up" : none);
+        }
+        return Adapter.open(active.getFirst());
     }
 
     private void run() throws IOException, InterruptedException {
