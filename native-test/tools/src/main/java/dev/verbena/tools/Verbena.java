@@ -77,7 +77,12 @@ public final class Verbena {
      *     command line is wrong
      */
     public static int run(PrintWriter out, PrintWriter err, String... arguments) {
-        return commandLine(out, err).execute(arguments);
+        int code = commandLine(out, err).execute(arguments);
+        if (code == 0 && out.checkError()) {
+            err.println("The output could not be written");
+            return CommandLine.ExitCode.SOFTWARE;
+        }
+        return code;
     }
 
     /** All commands, which print there. */

@@ -14,8 +14,10 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
+import java.io.IOException;
 import java.io.PrintWriter;
 import java.io.StringWriter;
+import java.io.Writer;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Arrays;
@@ -70,6 +72,26 @@ class VerbenaTest {
                         line -> assertThat(line).startsWith("rdma-core "),
                         line -> assertThat(line).startsWith("Java "));
         assertThat(err.toString()).isEmpty();
+    }
+
+    @Test
+    void outputThatIsLostIsAFailure() {
+        Writer full =
+                new Writer() {
+                    @Override
+                    public void write(char[] buffer, int from, int count) throws IOException {
+                        throw new IOException("No space left on device");
+                    }
+
+                    @Override
+                    public void flush() {}
+
+                    @Override
+                    public void close() {}
+                };
+        PrintWriter errors = new PrintWriter(err, true);
+        assertThat(Verbena.run(new PrintWriter(full, true), errors, "--help")).isOne();
+        assertThat(err.toString()).contains("could not be written");
     }
 
     @ParameterizedTest
