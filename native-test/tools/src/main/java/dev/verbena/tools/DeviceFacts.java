@@ -114,7 +114,7 @@ record DeviceFacts(
      * @param device its folder in /sys
      */
     static List<String> interfaces(Path device, Port port) {
-        Path table = device.resolve("ports/%d/gid_attrs/ndevs".formatted(port.number()));
+        Path table = device.resolve("ports/" + port.number() + "/gid_attrs/ndevs");
         List<String> ofGids =
                 port.gids().stream()
                         .map(gid -> attribute(table.resolve(Integer.toString(gid.index()))))

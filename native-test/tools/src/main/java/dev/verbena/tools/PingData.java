@@ -3,6 +3,7 @@ package dev.verbena.tools;
 import java.lang.foreign.MemorySegment;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
+import java.util.Locale;
 
 /**
  * The data that goes back and forth, as {@code rping} makes it: a text that names the round, then
@@ -28,7 +29,7 @@ final class PingData {
     }
 
     private static MemorySegment of(int round, int size) {
-        byte[] data = TEXT.formatted(round).getBytes(StandardCharsets.US_ASCII);
+        byte[] data = String.format(Locale.ROOT, TEXT, round).getBytes(StandardCharsets.US_ASCII);
         int letters = data.length;
         data = Arrays.copyOf(data, size);
         int letter = FIRST + round % KINDS;

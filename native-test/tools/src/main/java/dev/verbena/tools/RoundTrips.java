@@ -2,6 +2,7 @@ package dev.verbena.tools;
 
 import java.util.Arrays;
 import java.util.LinkedHashMap;
+import java.util.Locale;
 import java.util.Map;
 
 /** How long rounds took. */
@@ -36,12 +37,13 @@ final class RoundTrips {
     @Override
     public String toString() {
         long[] sorted = sorted();
-        return "Round trips in us: min %,.1f, median %,.1f, 99%% %,.1f, max %,.1f"
-                .formatted(
-                        share(sorted, 0),
-                        share(sorted, 0.5),
-                        share(sorted, 0.99),
-                        share(sorted, 1));
+        return String.format(
+                Locale.ROOT,
+                "Round trips in us: min %,.1f, median %,.1f, 99%% %,.1f, max %,.1f",
+                share(sorted, 0),
+                share(sorted, 0.5),
+                share(sorted, 0.99),
+                share(sorted, 1));
     }
 
     /** The time that this share of the rounds took at most, in microseconds. */
