@@ -179,9 +179,9 @@ public final class PathOptions extends OptionValues<PathOptions> {
      * Changes the time after which an unacknowledged packet is sent again (the local ACK timeout of
      * verbs). After the last of the {@linkplain #withRetries retries} a request ends in IO_TIMEOUT.
      * Devices round the timeout up to a power of two, and may take four times as long. Without this
-     * option, by IP address, the connection manager chooses a timeout for the path: on RoCE one or
-     * two seconds, so that IO_TIMEOUT comes after 7 to 15 s on Soft-RoCE, and may take a minute on
-     * others. By address it is 67 ms.
+     * option, by IP address, the connection manager chooses a timeout for the path: on RoCE 0.5 to
+     * 2 s, depending on the kernel and the device, so that IO_TIMEOUT comes after 4 to 15 s on
+     * Soft-RoCE, and may take a minute on others. By address it is 67 ms.
      *
      * <p>On a fabric that loses packets this timeout decides the throughput: only this timeout
      * detects the loss of a reply to a read, or of the last packet of a request, and later requests
