@@ -6,7 +6,9 @@
 # For other files: nothing but tests
 
 test_a_command_with_fresh_package_lists_runs_once_if_it_succeeds() {
-    fake once <<<'echo call >>"$BOX/calls"'
+    fake once <<'LINES'
+echo call >>"$BOX/calls"
+LINES
     with_lib <<<'with_fresh_lists once'
     exits_with 0
     [ "$(<"$BOX/calls")" = call ]
