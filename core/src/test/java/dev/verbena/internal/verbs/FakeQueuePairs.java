@@ -60,6 +60,9 @@ final class FakeQueuePairs {
         }
     }
 
+    private static final int FIRST_NUMBER = 100;
+    private static final int MOST_NUMBER = (1 << 24) - 1; // as of a device
+
     private final FakeSettings settings;
     private final FakeObjects objects;
     private final FakeCompletionQueues completions;
@@ -68,7 +71,7 @@ final class FakeQueuePairs {
     private final Map<Long, QueuePair> pairs = new HashMap<>();
     private final Map<Integer, QueuePair> byNumber = new HashMap<>();
     private final Map<Long, Deque<PostedRequest>> shared = new HashMap<>();
-    private int nextNumber = 100;
+    private int lastNumber = FIRST_NUMBER - 1;
 
     FakeQueuePairs(
             FakeSettings settings,
@@ -100,7 +103,14 @@ final class FakeQueuePairs {
     }
 
     int lastNumber() {
-        return nextNumber - 1;
+        return lastNumber;
+    }
+
+    private int nextNumber() {
+        do {
+            lastNumber = lastNumber < MOST_NUMBER ? lastNumber + 1 : FIRST_NUMBER;
+        } while (byNumber.containsKey(lastNumber));
+        return lastNumber;
     }
 
     long lastShared() {
@@ -143,7 +153,7 @@ final class FakeQueuePairs {
             QueuePair pair =
                     new QueuePair(
                             address,
-                            nextNumber++,
+                            nextNumber(),
                             shape,
                             completions.find(sendCq),
                             completions.find(receiveCq),
