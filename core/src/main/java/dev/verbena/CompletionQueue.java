@@ -525,6 +525,9 @@ public final class CompletionQueue extends NativeObject {
 
     @Override
     void destroy(Teardown end) {
+        if (!poller.lock().isForeign()) {
+            poller.lock().close(); // for a close that an error has cut short: no poll from now on
+        }
         end.run(() -> adapter.device().events().forget(address));
         adapter.quirks().remove(events);
         entry.free();

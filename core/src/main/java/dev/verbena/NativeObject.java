@@ -344,10 +344,12 @@ abstract class NativeObject implements AutoCloseable {
     public final void close() {
         QueueLock.checkStack();
         checkMayClose();
+        Teardown end = teardown(); // these first: once it is marked, a second close does nothing
+        Runnable shut = () -> shut(end);
+        Runnable release = this::release;
         if (markClosed()) {
-            Teardown end = teardown();
-            end.run(() -> shut(end));
-            end.run(this::release);
+            end.run(shut);
+            end.run(release);
             end.finish();
         }
     }

@@ -180,4 +180,31 @@ class StackExhaustionTest {
                     return count > 0 || fired ? Status.INTERNAL_ERROR : Status.SUCCESS;
                 });
     }
+
+    /** Whatever it did not come to, it leaves no queue open whose memory is freed. */
+    @Test
+    void ofAClose() throws Exception {
+        QueuePairLimits few = QueuePairLimits.depths(1, 1);
+        QueuePair peer = rig.domain.createQueuePair(rig.queue, rig.queue, few);
+        List<QueuePair> pairs = new ArrayList<>();
+        for (int i = 0; i < THREADS * FRAMES + 1; i++) {
+            QueuePair pair = rig.domain.createQueuePair(rig.queue, rig.queue, few);
+            pair.connect(peer.address());
+            pairs.add(pair);
+        }
+        callEverywhere(
+                of -> {
+                    pairs.get(of).close();
+                    return Status.SUCCESS;
+                });
+        for (QueuePair pair : pairs) {
+            if (pair.toString().endsWith(", closed")) {
+                assertThat(pair.write(1, bytes, Rig.REMOTE, 1, OpFlags.NONE).status())
+                        .isEqualTo(Status.CONNECTION_INVALID);
+                assertThat(pair.receive(1, bytes).isAccepted()).isFalse();
+            }
+            pair.close();
+        }
+        peer.close();
+    }
 }

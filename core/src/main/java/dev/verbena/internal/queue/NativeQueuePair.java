@@ -572,7 +572,18 @@ public abstract class NativeQueuePair extends Endpoint {
         return device.events().deviceFailed() ? FAILED_DEVICE_TIMEOUT : CLOSE_TIMEOUT;
     }
 
+    /** For a close that an error has cut short; of a queue that is closed, this does nothing. */
+    private void closeQueues() {
+        if (!sends.isForeign()) { // otherwise its owner has ended, or has closed it
+            sends.close();
+            if (receives != null) {
+                receives.close();
+            }
+        }
+    }
+
     public void destroy(Teardown end) {
+        closeQueues(); // first: it may throw, and no post may reach what is freed then
         watch.end();
         end.run(() -> sendCompletions.queuePairs().remove(this));
         end.run(() -> receiveCompletions.queuePairs().remove(this));

@@ -141,7 +141,6 @@ public final class ReceiveQueue extends QueueLock {
      * @param modifyToError moves the queue pair to the error state, so that the device flushes it
      */
     public void closeAndFinish(long nanoseconds, Runnable modifyToError) {
-        checkStack();
         close();
         if (ledger.outstanding() > 0) {
             modifyToError.run();

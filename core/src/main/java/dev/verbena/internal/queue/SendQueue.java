@@ -546,7 +546,6 @@ public final class SendQueue extends QueueLock {
      * this library.
      */
     public void closeAndFinish(long nanoseconds) {
-        checkStack();
         boolean flushed = false;
         try {
             flushed = flush();
