@@ -403,6 +403,10 @@ public final class SendQueue extends QueueLock {
             }
             poller.synthesize(ledger, first + at, lastSynthesized, WorkCompletions.GENERAL_ERROR);
         }
+        if (asking != ALL_ASK) {
+            chain.clear(); // first: after an exception, what it holds is not posted once more
+            deferring = false;
+        }
         fail();
         return answer;
     }
@@ -419,15 +423,19 @@ public final class SendQueue extends QueueLock {
      * device reports it after their failures, and the lost requests are reported then.
      */
     private void fail() {
-        modifyToError.run();
-        if (ledger.awaitsInternal()) {
-            unsignaled = 0;
-            single.clear(); // it may be the chain that was refused
-            if (!postInternal(SendChain.SEND)) {
+        announce = true;
+        boolean follows = false;
+        try {
+            modifyToError.run();
+            if (ledger.awaitsInternal()) {
+                unsignaled = 0;
+                follows = postInternal(SendChain.SEND);
+            }
+        } finally {
+            if (!follows && ledger.awaitsInternal()) {
                 poller.awaitNoInternal(ledger);
             }
         }
-        announce = true;
     }
 
     public RequestLedger ledger() {

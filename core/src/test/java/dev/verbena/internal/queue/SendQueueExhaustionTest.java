@@ -49,11 +49,12 @@ class SendQueueExhaustionTest {
     private boolean exhausted;
     private boolean recordsFail;
     private boolean recordsRunOut;
+    private Runnable onFailure = () -> {}; // moves the queue pair to the error state
 
     private final SendChains chains =
             new SendChains(Provider.of(0, 0), 4, 1, 0, this::allocate, poller.sharedChain());
     private final SendQueue queue =
-            new SendQueue(rules, ledger, chains, verbs, queuePair, poller, () -> {});
+            new SendQueue(rules, ledger, chains, verbs, queuePair, poller, () -> onFailure.run());
 
     private final class Records extends Endpoint {
         Records() {
@@ -180,6 +181,24 @@ class SendQueueExhaustionTest {
         assertThatThrownBy(() -> queue.closeAndFinish(1_000_000)).hasMessage("of 1");
         recordsFail = false;
         assertThat(post(3, 0)).isEqualTo(PostResult.NOT_CONNECTED);
+    }
+
+    /** The provider has taken the first, and the first alone. */
+    @Test
+    void aRefusalThatThrowsPostsNothingTwice() {
+        connect();
+        assertThat(post(1, Flags.DEFER)).isEqualTo(PostResult.ACCEPTED);
+        assertThat(post(2, Flags.DEFER)).isEqualTo(PostResult.ACCEPTED);
+        onFailure =
+                () -> {
+                    onFailure = () -> {};
+                    throw new OutOfMemoryError("of the state change");
+                };
+        device.answer = Errno.EINVAL;
+        device.refused = 1;
+        assertThatThrownBy(() -> post(3, 0)).hasMessage("of the state change");
+        assertThat(device.chains).containsExactly(1);
+        assertThat(contexts()).containsExactly(1L, 2L);
     }
 
     @Test
