@@ -38,11 +38,11 @@ public final class MemoryRegion extends NativeObject {
     private static final long LONGEST_ADVICE = 1L << 31; // the length of an ibv_sge has 32 bits
 
     /**
-     * Regions that could not be deregistered, so the device may still write into them. Referenced
-     * here so that the garbage collector does not free their memory (of an automatic arena or a
-     * direct buffer).
+     * Regions that are registered, also those that could not be deregistered, so the device may
+     * write into them. Referenced here so that the garbage collector does not free their memory (of
+     * an automatic arena or a direct buffer).
      */
-    private static final Set<MemoryRegion> STILL_REGISTERED = ConcurrentHashMap.newKeySet();
+    private static final Set<MemoryRegion> REGISTERED = ConcurrentHashMap.newKeySet();
 
     private final ProtectionDomain domain;
     private final RegisteredMemory registered;
@@ -73,6 +73,7 @@ public final class MemoryRegion extends NativeObject {
         this.owned = owned;
         this.divider = divider;
         Device device = domain.adapter().device();
+        REGISTERED.add(this);
         try {
             Set<Access> asked = EnumSet.noneOf(Access.class);
             Collections.addAll(asked, rights);
@@ -81,6 +82,7 @@ public final class MemoryRegion extends NativeObject {
             this.registered = register.apply(new Registration(device, domain.handle(), access));
             this.remoteToken = device.control().remoteKey(registered.handle());
         } catch (Throwable t) {
+            REGISTERED.remove(this);
             abandon();
             throw t;
         }
@@ -286,12 +288,13 @@ public final class MemoryRegion extends NativeObject {
 
     @Override
     void destroy(Teardown end) {
-        if (!end.check(
+        if (end.check(
                 domain.adapter().device().control().deregisterMemory(registered.handle()),
                 "ibv_dereg_mr")) {
-            STILL_REGISTERED.add(this);
-        } else if (owned != null) {
-            owned.free();
+            REGISTERED.remove(this);
+            if (owned != null) {
+                owned.free();
+            }
         }
     }
 

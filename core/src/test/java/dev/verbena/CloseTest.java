@@ -2,6 +2,7 @@ package dev.verbena;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatCode;
+import static org.assertj.core.api.Assertions.catchThrowable;
 import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
 import dev.verbena.internal.verbs.Errno;
@@ -473,6 +474,32 @@ class CloseTest {
                 System.gc();
             }
             assertThat(memory.get()).isNotNull();
+        }
+
+        @Test
+        void norIsMemoryWhoseDeregistrationThrows() {
+            WeakReference<MemorySegment> memory = leftByAnError();
+            for (int i = 0; i < 5; i++) {
+                System.gc();
+            }
+            assertThat(memory.get()).isNotNull();
+        }
+
+        private static WeakReference<MemorySegment> leftByAnError() {
+            Rig other = new Rig(QueuePairLimits.depths(1, 1));
+            MemorySegment memory = Arena.ofAuto().allocate(64);
+            MemoryRegion region = other.domain.register(memory, Access.LOCAL_WRITE);
+            other.device.beforeOther =
+                    verb -> {
+                        if (verb.equals("ibv_dereg_mr")) {
+                            throw new OutOfMemoryError(verb);
+                        }
+                    };
+            assertThat(catchThrowable(region::close)).isInstanceOf(OutOfMemoryError.class);
+            other.device.beforeOther = verb -> {};
+            other.device.deregisterMemory(region.registered().handle());
+            other.close();
+            return new WeakReference<>(memory);
         }
 
         private static WeakReference<MemorySegment> leftRegistered() {
