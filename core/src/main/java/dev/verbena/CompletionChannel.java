@@ -32,7 +32,8 @@ import java.util.concurrent.TimeUnit;
 public final class CompletionChannel extends NativeObject {
     private final Adapter adapter;
     private final EventChannel<CompletionQueue.Events> channel;
-    private volatile @Nullable Thread owner; // of its confined queues
+    private volatile @Nullable Thread owner; // of its confined queues, while it has some
+    private int confined; // queues
 
     CompletionChannel(Adapter adapter) {
         super(adapter);
@@ -54,6 +55,15 @@ public final class CompletionChannel extends NativeObject {
                             .formatted(before, thread));
         }
         owner = thread;
+        confined++;
+    }
+
+    /** A confined queue is destroyed, or could not be created. */
+    synchronized void unclaim() {
+        confined--;
+        if (confined == 0) {
+            owner = null;
+        }
     }
 
     /**

@@ -51,7 +51,7 @@ public final class CompletionQueue extends NativeObject {
     private final int vector;
     private final EventChannel<Events> channel;
     private final EventChannel<Events>.Entry entry;
-    private final boolean ownsChannel; // it reports to no CompletionChannel of the program
+    private final @Nullable CompletionChannel shared; // null: the channel is its own
     private final long address;
     private final CompletionPoller poller;
     private final Events events;
@@ -78,7 +78,7 @@ public final class CompletionQueue extends NativeObject {
             this.depth = depth;
             this.vector = adapter.device().vector(options.vector);
             AdapterEvents adapterEvents = adapter.device().events();
-            CompletionChannel shared = options.channel;
+            this.shared = options.channel;
             if (shared == null) {
                 EventChannel<Events> own = new EventChannel<>(control);
                 undo.push(() -> control.destroyChannel(own.address()));
@@ -87,10 +87,10 @@ public final class CompletionQueue extends NativeObject {
             } else {
                 if (owner != null) {
                     shared.claim(owner);
+                    undo.push(shared::unclaim);
                 }
                 this.channel = shared.channel();
             }
-            this.ownsChannel = shared == null;
             this.entry = channel.reserve();
             undo.push(entry::free);
             long made =
@@ -240,7 +240,7 @@ public final class CompletionQueue extends NativeObject {
     }
 
     private void checkMayWait() {
-        if (!ownsChannel) {
+        if (shared != null) {
             throw new IllegalStateException(
                     "This completion queue shares its channel with others: wait by CompletionChannel.await");
         }
@@ -496,7 +496,7 @@ public final class CompletionQueue extends NativeObject {
      * may close them. What was outstanding is not reported, as nobody may poll it either.
      */
     void reclaimIfOrphaned(Teardown end) {
-        Thread owner = owner();
+        Thread owner = poller == null ? null : owner(); // null: its thread is creating it just now
         if (owner != null && !owner.isAlive()) {
             for (NativeQueuePair each : events.queuePairs().all()) {
                 ((QueuePair.Handle) each).queuePair().reclaim(end);
@@ -509,7 +509,7 @@ public final class CompletionQueue extends NativeObject {
     void shut(Teardown end) {
         end.run(poller::close);
         events.close();
-        if (ownsChannel) {
+        if (shared == null) {
             end.run(channel::close);
         }
         if (callbacks != null) {
@@ -532,8 +532,10 @@ public final class CompletionQueue extends NativeObject {
         adapter.quirks().remove(events);
         entry.free();
         end.check(control.destroyCq(address), "ibv_destroy_cq");
-        if (ownsChannel) {
+        if (shared == null) {
             CompletionChannel.destroy(channel, control, end);
+        } else if (owner() != null) {
+            shared.unclaim();
         }
     }
 

@@ -248,6 +248,46 @@ class ConfinementTest {
         }
     }
 
+    /** The close looks for queues of threads that have ended. */
+    @Test
+    void anAdapterMayCloseWhileAQueueIsBeingCreated() {
+        FakeDevice device = new FakeDevice();
+        Adapter adapter = FakeAdapters.open(device);
+        device.beforeStep = step -> closeAt("createCq", step, adapter);
+        adapter.createConfinedCompletionQueue(4).close();
+        adapter.awaitClosed(Duration.ZERO);
+        device.dispose();
+    }
+
+    private static void closeAt(String moment, String step, Adapter adapter) {
+        if (step.equals(moment)) {
+            adapter.close();
+        }
+    }
+
+    @ParameterizedTest
+    @ValueSource(booleans = {true, false})
+    void aChannelBelongsToAThreadWhileItHasAQueueOfIt(boolean isCreated) throws Exception {
+        FakeDevice device = new FakeDevice();
+        try (Adapter adapter = FakeAdapters.open(device);
+                CompletionChannel channel = adapter.createCompletionChannel()) {
+            CompletionQueueOptions options =
+                    CompletionQueueOptions.depth(isCreated ? 4 : 1 << 30)
+                            .confined()
+                            .channel(channel);
+            if (isCreated) {
+                CompletionQueue queue = adapter.createCompletionQueue(options);
+                refusedElsewhere(() -> channel.await(Duration.ZERO));
+                queue.close();
+            } else {
+                assertThatThrownBy(() -> adapter.createCompletionQueue(options))
+                        .isInstanceOf(VerbenaException.class);
+            }
+            assertThat(elsewhere(() -> channel.await(Duration.ZERO) == null)).isTrue();
+        }
+        device.dispose();
+    }
+
     @Test
     void aQueuePairIsConfinedWithBothItsQueuesOrNeither() {
         try (Rig rig = Rig.confined(LIMITS);
