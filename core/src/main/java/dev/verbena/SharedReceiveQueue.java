@@ -5,7 +5,9 @@ import com.google.errorprone.annotations.CheckReturnValue;
 import dev.verbena.internal.queue.SharedQueues;
 import dev.verbena.internal.queue.SharedReceives;
 import dev.verbena.internal.runtime.AdapterEvents;
+import dev.verbena.internal.runtime.SerialCallbacks;
 import dev.verbena.internal.runtime.Teardown;
+import dev.verbena.internal.runtime.Threads;
 import dev.verbena.internal.verbs.DeviceControl;
 import dev.verbena.internal.verbs.Errno;
 import dev.verbena.internal.verbs.NativeMemory;
@@ -41,6 +43,7 @@ public final class SharedReceiveQueue extends NativeObject {
     private boolean eventMayBeLate; // of callbacks, which run one at a time
     private volatile boolean broken; // set by a callback thread
     private volatile boolean shut;
+    final SerialCallbacks callbacks = new SerialCallbacks(Threads.CALLBACKS);
 
     SharedReceiveQueue(
             ProtectionDomain domain, int depth, int maxBuffers, Consumer<Status> callback) {
@@ -97,9 +100,8 @@ public final class SharedReceiveQueue extends NativeObject {
     /** Called by the event thread. */
     private void handle(AdapterEvent.Type event) {
         switch (event) {
-            case SHARED_RECEIVE_QUEUE_LOW -> domain.adapter().device().events().call(this::ranLow);
-            case SHARED_RECEIVE_QUEUE_FAILED, DEVICE_FAILED ->
-                    domain.adapter().device().events().call(this::breakDown);
+            case SHARED_RECEIVE_QUEUE_LOW -> callbacks.execute(this::ranLow);
+            case SHARED_RECEIVE_QUEUE_FAILED, DEVICE_FAILED -> callbacks.execute(this::breakDown);
             default -> {}
         }
     }
@@ -230,8 +232,7 @@ public final class SharedReceiveQueue extends NativeObject {
         try {
             Request request = new Request(receives);
             requested.set(request);
-            AdapterEvents events = domain.adapter().device().events();
-            this.receives.notifyBelow(receives, () -> events.call(() -> foundLow(request)));
+            this.receives.notifyBelow(receives, () -> callbacks.execute(() -> foundLow(request)));
             if (!broken) {
                 Errno.check(
                         control.limitSrq(address, receives),
@@ -240,7 +241,7 @@ public final class SharedReceiveQueue extends NativeObject {
             }
             // The device compares only when it takes the next receive.
             if (broken || this.receives.outstanding() < receives) {
-                events.call(() -> answer(request));
+                callbacks.execute(() -> answer(request));
             }
         } finally {
             release();
@@ -361,7 +362,7 @@ public final class SharedReceiveQueue extends NativeObject {
         shut = true;
         requested.set(null);
         receives.close();
-        if (!domain.adapter().device().events().finishCallbacks()) { // no callback after the close
+        if (!callbacks.finish(AdapterEvents.TIMEOUT)) { // no callback after the close
             throw VerbenaException.stillRunning(
                     "a callback of a shared receive queue", AdapterEvents.TIMEOUT);
         }

@@ -112,6 +112,47 @@ class SharedReceiveQueueTest {
         rig.close();
     }
 
+    /** The callback needs more of the stack than the poll has made sure of. */
+    @Test
+    void aPollThatCannotCallBackLosesNoCompletion() {
+        SharedReceiveQueue shared = rig.domain.createSharedReceiveQueue(4, 1, called::add);
+        QueuePair c = connectedToA(shared);
+        shared.receive(1, rig.bytes(8)).orThrow();
+        shared.handle()
+                .notifyBelow(
+                        1,
+                        () -> {
+                            throw new StackOverflowError();
+                        });
+        rig.a.send(10, rig.bytes(1)).orThrow();
+        assertThat(rig.poll()).containsExactlyInAnyOrder("SEND 10 SUCCESS", "RECEIVE 1 SUCCESS");
+        c.close();
+        shared.close();
+        rig.close();
+    }
+
+    @Test
+    void aCallbackThatWaitsHoldsUpNoOtherQueue() throws Exception {
+        CountDownLatch mayEnd = new CountDownLatch(1);
+        SharedReceiveQueue waiting =
+                rig.domain.createSharedReceiveQueue(
+                        4,
+                        1,
+                        status -> {
+                            called.add(status);
+                            Until.reached(mayEnd);
+                        });
+        SharedReceiveQueue other = rig.domain.createSharedReceiveQueue(4, 1, called::add);
+        waiting.notifyBelow(1);
+        assertThat(called.poll(30, TimeUnit.SECONDS)).isEqualTo(Status.SUCCESS);
+        other.notifyBelow(1);
+        assertThat(called.poll(30, TimeUnit.SECONDS)).isEqualTo(Status.SUCCESS);
+        other.close();
+        mayEnd.countDown();
+        waiting.close();
+        rig.close();
+    }
+
     /** A device may raise its event for the same messages, behind the callback of a poll. */
     @Test
     void aLateEventIsNotTakenForTheNextRequest() throws Exception {
@@ -144,7 +185,7 @@ class SharedReceiveQueueTest {
             rig.device.raise(AdapterEvent.Type.SHARED_RECEIVE_QUEUE_LOW);
             assertThat(events.poll(30, TimeUnit.SECONDS)).isNotNull(); // handled
             CountDownLatch over = new CountDownLatch(1);
-            rig.adapter.device().events().call(over::countDown); // behind what it has called
+            shared.callbacks.execute(over::countDown); // behind what it has called
             Until.reached(over);
             assertThat(shared.outstanding()).isEqualTo(4);
         }

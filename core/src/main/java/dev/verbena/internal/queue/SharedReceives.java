@@ -254,7 +254,7 @@ public final class SharedReceives {
     private void callBack(int asked) {
         try {
             ranLow.run();
-        } catch (OutOfMemoryError e) { // a completion is not lost for that: the next one tries
+        } catch (VirtualMachineError e) { // a completion is not lost for that: the next one tries
             if (lock.acquire()) {
                 threshold = asked;
                 lock.release();

@@ -40,7 +40,7 @@ public final class AdapterEvents {
         void close();
     }
 
-    /** How long {@link #stop} and {@link #finishCallbacks} wait. */
+    /** How long {@link #stop} waits, and the close of what has callbacks. */
     public static final Duration TIMEOUT = Duration.ofSeconds(10);
 
     private static final long PAUSE_NANOS = 100_000_000;
@@ -51,7 +51,6 @@ public final class AdapterEvents {
     private final int eventFd;
     private final Thread thread;
     private final Map<Long, Registered> objects = new ConcurrentHashMap<>();
-    private final SerialCallbacks callbacks = new SerialCallbacks(Threads.CALLBACKS);
     private final Timers timers = new Timers(this::wake);
     private volatile @Nullable Source source; // attached under the lock
     private volatile boolean stopped;
@@ -129,20 +128,6 @@ public final class AdapterEvents {
     /** Whether the event thread ended by a failure: no event will be taken any more. */
     public boolean ended() {
         return endCause != null;
-    }
-
-    /** Runs a callback of a shared receive queue, after those before it. */
-    public void call(Runnable callback) {
-        callbacks.execute(callback);
-    }
-
-    /**
-     * Waits until the callbacks of shared receive queues that were called so far have run; false
-     * when one was still running after {@link #TIMEOUT}. Does not wait when such a callback calls
-     * it.
-     */
-    public boolean finishCallbacks() {
-        return callbacks.finish(TIMEOUT);
     }
 
     /**
