@@ -27,6 +27,8 @@ import io.netty.channel.SingleThreadIoEventLoop;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 import java.io.IOException;
 import java.lang.foreign.MemorySegment;
@@ -53,6 +55,18 @@ class StreamEndTest {
                 ofClient);
     }
 
+    /** Until it takes no more, as its peer does not read. */
+    private static List<ByteBuf> fill(RdmaChannel channel) throws InterruptedException {
+        List<ByteBuf> written = new ArrayList<>();
+        while (channel.isWritable()) {
+            ByteBuf buffer = channel.alloc().directBuffer(5000).writeZero(5000);
+            written.add(buffer);
+            channel.writeAndFlush(buffer);
+            channel.eventLoop().submit(() -> {}).sync();
+        }
+        return written;
+    }
+
     private static void isCut(Heard at) throws InterruptedException {
         assertThat(at.next())
                 .isInstanceOfSatisfying(
@@ -77,10 +91,7 @@ class StreamEndTest {
         try (Connected pair = unread(client -> client.option(ChannelOption.SO_LINGER, 0))) {
             RdmaChannel client = pair.connect();
             Heard atServer = heard(pair.accepted());
-            while (client.isWritable()) {
-                client.writeAndFlush(bytes(5000));
-                client.eventLoop().submit(() -> {}).sync();
-            }
+            fill(client);
             client.close().sync();
             isCut(atServer);
         }
@@ -164,13 +175,7 @@ class StreamEndTest {
             RdmaChannel client = pair.connect();
             RdmaChannel server = pair.accepted();
             client.writeAndFlush(bytes(1000)).sync();
-            List<ByteBuf> written = new ArrayList<>();
-            while (server.isWritable()) {
-                ByteBuf buffer = server.alloc().directBuffer(5000).writeZero(5000);
-                written.add(buffer);
-                server.writeAndFlush(buffer);
-                server.eventLoop().submit(() -> {}).sync();
-            }
+            List<ByteBuf> written = fill(server);
             client.close().sync();
             Until.holds(() -> written.stream().allMatch(buffer -> buffer.refCnt() == 0));
             assertThat(server.isOpen()).isTrue();
@@ -183,14 +188,45 @@ class StreamEndTest {
         try (Connected pair = unread(client -> client.option(ChannelOption.SO_LINGER, 3600))) {
             RdmaChannel client = pair.connect();
             RdmaChannel server = pair.accepted();
-            while (client.isWritable()) {
-                client.writeAndFlush(bytes(5000));
-                client.eventLoop().submit(() -> {}).sync();
-            }
+            fill(client);
             client.writeAndFlush(new DefaultFileRegion(file.toFile(), 0, 2000));
             ChannelFuture close = client.close();
             server.config().setAutoRead(true);
             assertThat(close.await(30, TimeUnit.SECONDS)).isTrue();
+        }
+    }
+
+    /** What was written cannot arrive, however long the close may take. */
+    @ParameterizedTest
+    @ValueSource(booleans = {false, true})
+    void noCloseWaitsForAPeerThatHasClosed(boolean begun) throws Exception {
+        try (Connected pair = unread(client -> client.option(ChannelOption.AUTO_READ, false))) {
+            RdmaChannel client = pair.connect();
+            RdmaChannel server = pair.accepted();
+            server.config().setSoLinger(3600);
+            fill(server);
+            if (begun) {
+                client.writeAndFlush(bytes(1000)).sync(); // which the server does not read
+                server.close();
+            }
+            client.close().sync();
+            assertThat(server.closeFuture().await(30, TimeUnit.SECONDS)).isTrue();
+        }
+    }
+
+    @Test
+    void aCloseThatWaitsReadsNothing() throws Exception {
+        try (Connected pair = unread(client -> {})) {
+            RdmaChannel client = pair.connect();
+            Heard atClient = heard(client);
+            RdmaChannel server = pair.accepted();
+            fill(client);
+            ChannelFuture close = client.close();
+            client.eventLoop().submit(() -> {}).sync();
+            server.writeAndFlush(bytes(10)).sync();
+            server.config().setAutoRead(true);
+            close.sync();
+            assertThat(atClient.bytes).isZero();
         }
     }
 
@@ -208,15 +244,16 @@ class StreamEndTest {
         }
     }
 
-    /** It would keep the closed channel for as long as the close might have taken. */
+    /** Each would keep the closed channel for as long as the close might have taken. */
     @Test
-    void aCloseLeavesNoTimer() throws Exception {
+    void closesLeaveNoTimers() throws Exception {
         try (Connected pair = new Connected()) {
             Loop loop = new Loop(pair.fabric.adapter);
             Channel client =
                     new Bootstrap()
                             .group(loop)
                             .channel(RdmaChannel.class)
+                            .option(ChannelOption.SO_LINGER, 3600)
                             .handler(new Heard())
                             .connect(FakeFabric.port(Connected.PORT))
                             .sync()
@@ -225,10 +262,11 @@ class StreamEndTest {
                     loop.submit(
                                     () -> {
                                         client.writeAndFlush(bytes(1000));
-                                        return client.close(); // waits until that has arrived
+                                        client.close(); // waits until that has arrived
+                                        return client.close();
                                     })
                             .get();
-            close.sync();
+            assertThat(close.await(30, TimeUnit.SECONDS)).isTrue();
             assertThat(loop.submit(loop::hasTimers).get()).isFalse();
             loop.shutdownGracefully(0, 30, TimeUnit.SECONDS).sync();
         }
