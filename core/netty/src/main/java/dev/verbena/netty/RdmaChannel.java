@@ -48,8 +48,6 @@ import java.nio.channels.NotYetConnectedException;
 import java.nio.channels.UnresolvedAddressException;
 import java.nio.channels.UnsupportedAddressTypeException;
 import java.time.Duration;
-import java.util.ArrayList;
-import java.util.List;
 import java.util.Objects;
 import java.util.concurrent.CompletableFuture;
 
@@ -95,8 +93,7 @@ public final class RdmaChannel extends AbstractChannel implements SocketChannel 
     private boolean gone; // the connection has ended
     private boolean cutsStream; // it closes before all that was flushed has arrived
     private boolean endReported;
-    private @Nullable List<ChannelPromise> closing; // wait for what was flushed
-    private @Nullable ScheduledFuture<?> lingering; // ends that wait
+    private @Nullable ScheduledFuture<?> lingering; // a close waits for what was flushed until then
     private @Nullable ChannelPromise shutting; // the same, of the output
 
     /** A channel that is to connect. */
@@ -230,17 +227,17 @@ public final class RdmaChannel extends AbstractChannel implements SocketChannel 
         /** Closes it when what was flushed has arrived: a program writes, flushes and closes. */
         @Override
         public void close(ChannelPromise promise) {
-            if (closing != null) {
-                closing.add(promise);
-            } else if (active && !gone && config.lingers() && isSending()) {
-                closing = new ArrayList<>(List.of(promise));
-                lingering = eventLoop().schedule(this::closeNow, config.lingerSeconds(), SECONDS);
-            } else {
-                closeFor(promise);
+            if (!active || gone || !config.lingers() || !isSending()) {
+                closeNow(promise);
+                return;
+            }
+            closeFuture().addListener(closed -> promise.trySuccess());
+            if (lingering == null) {
+                lingering = eventLoop().schedule(() -> close(), config.lingerSeconds(), SECONDS);
             }
         }
 
-        private void closeFor(ChannelPromise promise) {
+        private void closeNow(ChannelPromise promise) {
             cutsStream |= isSending();
             super.close(promise);
         }
@@ -254,24 +251,7 @@ public final class RdmaChannel extends AbstractChannel implements SocketChannel 
         /** By the event loop, when it ends. */
         @Override
         public void close() {
-            if (closing == null) {
-                closing = new ArrayList<>();
-            }
-            closing.add(voidPromise());
-            closeNow();
-        }
-
-        void closeNow() {
-            List<ChannelPromise> promises = closing;
-            closing = null;
-            ScheduledFuture<?> timer = lingering;
-            lingering = null;
-            if (timer != null) {
-                var _ = timer.cancel(false);
-            }
-            if (promises != null) {
-                promises.forEach(this::closeFor);
-            }
+            closeNow(voidPromise());
         }
 
         /** The peer is gone: what has come can be read still, and what was written fails. */
@@ -439,7 +419,7 @@ public final class RdmaChannel extends AbstractChannel implements SocketChannel 
 
     /** A message has come. */
     private void received(Message message) {
-        if (!open || inputShutdown || closing != null) {
+        if (!open || inputShutdown || lingering != null) {
             return; // it is released
         }
         if (message.length() == 0) {
@@ -479,7 +459,7 @@ public final class RdmaChannel extends AbstractChannel implements SocketChannel 
 
     @Override
     protected Object filterOutboundMessage(Object message) throws ClosedChannelException {
-        if (closing != null || shutting != null) {
+        if (lingering != null || shutting != null) {
             throw new ClosedChannelException();
         }
         if (message instanceof ReferenceCounted counted && counted.refCnt() == 0) {
@@ -541,7 +521,13 @@ public final class RdmaChannel extends AbstractChannel implements SocketChannel 
             shutting = null;
             rdmaUnsafe().shutdownOutput(promise);
         }
-        rdmaUnsafe().closeNow();
+        lingersNoMore();
+    }
+
+    private void lingersNoMore() {
+        if (lingering != null) {
+            rdmaUnsafe().close();
+        }
     }
 
     private void roomChanged() {
@@ -568,7 +554,7 @@ public final class RdmaChannel extends AbstractChannel implements SocketChannel 
         }
         MessagingException why = messages().closeReason();
         failShutdown(why == null ? new ClosedChannelException() : new IOException(why));
-        rdmaUnsafe().closeNow();
+        lingersNoMore();
         // The peer has closed it, as the end of a TCP stream; or something is wrong.
         boolean peerClosed = why == null || why.status() == Status.CONNECTION_INVALID;
         if (!config.isAutoClose() || (peerClosed && incoming.waits())) {
@@ -615,8 +601,10 @@ public final class RdmaChannel extends AbstractChannel implements SocketChannel 
         if (outgoing != null) {
             outgoing.drop();
         }
-        if (closing != null) { // an error closes it meanwhile
-            eventLoop().execute(rdmaUnsafe()::closeNow);
+        ScheduledFuture<?> timer = lingering;
+        lingering = null;
+        if (timer != null) {
+            var _ = timer.cancel(false);
         }
         if (messages != null && cutsStream) {
             messages.abort("its channel was closed before all bytes had arrived");

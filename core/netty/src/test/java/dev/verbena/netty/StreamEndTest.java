@@ -230,6 +230,21 @@ class StreamEndTest {
         }
     }
 
+    /** It has begun: nothing more is written or read. */
+    @Test
+    void aCloseThatWaitsGoesOnWhenItsPromiseIsCancelled() throws Exception {
+        try (Connected pair = unread(client -> {})) {
+            RdmaChannel client = pair.connect();
+            RdmaChannel server = pair.accepted();
+            fill(client);
+            ChannelFuture close = client.close();
+            client.eventLoop().submit(() -> {}).sync();
+            var _ = close.cancel(false);
+            server.config().setAutoRead(true);
+            assertThat(client.closeFuture().await(30, TimeUnit.SECONDS)).isTrue();
+        }
+    }
+
     /** An event loop that says whether it has timers. */
     private static final class Loop extends SingleThreadIoEventLoop {
         Loop(Adapter adapter) {
