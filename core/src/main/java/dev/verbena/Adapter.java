@@ -536,7 +536,7 @@ public final class Adapter extends NativeObject {
 
     @Override
     void destroy(Teardown end) {
-        end.run(this::stop);
+        stop(); // if it throws, the device stays open: its event thread uses it
         end.check(device.control().close(), "ibv_close_device(" + name() + ")");
     }
 

@@ -2,6 +2,7 @@ package dev.verbena;
 
 import com.google.errorprone.annotations.CheckReturnValue;
 
+import dev.verbena.internal.queue.QueueLock;
 import dev.verbena.internal.runtime.Teardown;
 import dev.verbena.internal.runtime.Threads;
 import dev.verbena.internal.util.FreeIndexes;
@@ -206,6 +207,7 @@ public final class BufferPool extends NativeObject {
      */
     @CheckReturnValue
     public @Nullable PooledBuffer tryTake() {
+        QueueLock.checkStack();
         acquire();
         int index = popBehindWaiters();
         if (index == NONE) {
@@ -248,6 +250,7 @@ public final class BufferPool extends NativeObject {
 
     /** Returns a buffer to the pool; false when it is not taken. */
     boolean putBack(int index) {
+        QueueLock.checkStack();
         if (!states.compareAndSet(index, TAKEN, FREE)) {
             return false;
         }

@@ -237,10 +237,10 @@ public final class ProtectionDomain extends NativeObject {
      * @param depth how many receives may be posted
      * @param maxBuffers how many buffers each may name
      * @param callback (NdkSrqNotificationCallback) called with SUCCESS once for each {@link
-     *     SharedReceiveQueue#notifyBelow}, and once with INTERNAL_ERROR, even without {@code
-     *     notifyBelow}, when the queue or the device has failed (IBV_EVENT_SRQ_ERR,
-     *     IBV_EVENT_DEVICE_FATAL); then close the queue and its queue pairs. Runs on a callback
-     *     thread, one call at a time; it may block, and close any object
+     *     SharedReceiveQueue#notifyBelow} that no later one has replaced, and once with
+     *     INTERNAL_ERROR, even without {@code notifyBelow}, when the queue or the device has failed
+     *     (IBV_EVENT_SRQ_ERR, IBV_EVENT_DEVICE_FATAL); then close the queue and its queue pairs.
+     *     Runs on a callback thread, one call at a time; it may block, and close any object
      * @return the new object, to be closed by the caller
      * @throws VerbenaException with INVALID_PARAMETER if the device does not support the limits,
      *     with NOT_SUPPORTED if it has no shared receive queues

@@ -243,6 +243,9 @@ public final class SharedReceiveQueue extends NativeObject {
             if (broken || this.receives.outstanding() < receives) {
                 callbacks.execute(() -> answer(request));
             }
+        } catch (Throwable t) {
+            requested.set(null);
+            throw t;
         } finally {
             release();
         }

@@ -153,6 +153,22 @@ class SharedReceiveQueueTest {
         rig.close();
     }
 
+    @Test
+    void whatTheDeviceRefusesIsNotRequested() {
+        SharedReceiveQueue shared = rig.domain.createSharedReceiveQueue(4, 1, called::add);
+        for (int i = 0; i < 4; i++) {
+            shared.receive(i, rig.bytes(8)).orThrow();
+        }
+        rig.device.sharedResizeError = 12;
+        assertThatThrownBy(() -> shared.notifyBelow(3)).isInstanceOf(VerbenaException.class);
+        rig.device.sharedResizeError = 0;
+        shared.resize(5); // which a request that waits may refuse
+        rig.device.raise(AdapterEvent.Type.SHARED_RECEIVE_QUEUE_LOW);
+        shared.close();
+        assertThat(called).isEmpty();
+        rig.close();
+    }
+
     /** A device may raise its event for the same messages, behind the callback of a poll. */
     @Test
     void aLateEventIsNotTakenForTheNextRequest() throws Exception {

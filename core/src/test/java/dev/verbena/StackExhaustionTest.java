@@ -8,6 +8,7 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.function.IntFunction;
@@ -184,14 +185,7 @@ class StackExhaustionTest {
     /** Whatever it did not come to, it leaves no queue open whose memory is freed. */
     @Test
     void ofAClose() throws Exception {
-        QueuePairLimits few = QueuePairLimits.depths(1, 1);
-        QueuePair peer = rig.domain.createQueuePair(rig.queue, rig.queue, few);
-        List<QueuePair> pairs = new ArrayList<>();
-        for (int i = 0; i < THREADS * FRAMES + 1; i++) {
-            QueuePair pair = rig.domain.createQueuePair(rig.queue, rig.queue, few);
-            pair.connect(peer.address());
-            pairs.add(pair);
-        }
+        List<QueuePair> pairs = connectedPairs();
         callEverywhere(
                 of -> {
                     pairs.get(of).close();
@@ -205,6 +199,55 @@ class StackExhaustionTest {
             }
             pair.close();
         }
-        peer.close();
+    }
+
+    private List<QueuePair> connectedPairs() {
+        QueuePairLimits few = QueuePairLimits.depths(1, 1);
+        List<QueuePair> pairs = new ArrayList<>();
+        for (int i = 0; i < THREADS * FRAMES + 1; i++) {
+            QueuePair pair = rig.domain.createQueuePair(rig.queue, rig.queue, few);
+            pair.connect(rig.b.address());
+            pairs.add(pair);
+        }
+        return pairs;
+    }
+
+    @Test
+    void ofAFlush() throws Exception {
+        List<QueuePair> pairs = connectedPairs();
+        callEverywhere(
+                of -> {
+                    pairs.get(of).flush();
+                    return Status.SUCCESS;
+                });
+        for (QueuePair pair : pairs) {
+            if (pair.state() == QueuePairState.FLUSHED) {
+                assertThat(pair.write(1, bytes, Rig.REMOTE, 1, OpFlags.NONE).status())
+                        .isEqualTo(Status.CONNECTION_INVALID);
+            }
+            pair.close();
+        }
+    }
+
+    @Test
+    void ofATakeAndAReturn() throws Exception {
+        BufferPool pool = rig.domain.createBufferPool(BufferPoolOptions.of(1, 8));
+        PooledBuffer[] taken = new PooledBuffer[1];
+        callEverywhere(
+                of -> {
+                    if (taken[0] == null) {
+                        taken[0] = pool.tryTake();
+                        assertThat(taken[0]).isNotNull();
+                    } else {
+                        taken[0].close();
+                        taken[0] = null;
+                    }
+                    return Status.SUCCESS;
+                });
+        if (taken[0] != null) {
+            taken[0].close();
+        }
+        pool.close();
+        pool.awaitClosed(Duration.ZERO);
     }
 }

@@ -76,6 +76,7 @@ public final class CallbackThread<M extends EventChannel.Member> {
                 Uncaught.report(t);
             }
             if (!channel.closed()) {
+                var _ = Thread.interrupted(); // by a callback: it would not park
                 LockSupport.parkNanos(pause);
                 pause = Math.min(2 * pause, LONGEST_PAUSE);
             }

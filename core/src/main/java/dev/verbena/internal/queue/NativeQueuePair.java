@@ -345,6 +345,7 @@ public abstract class NativeQueuePair extends Endpoint {
     /** Cancels everything that is posted; 0, or a negative errno. */
     @CanIgnoreReturnValue
     public int flush() {
+        sends.refusePosts(); // first: near the end of the stack it throws
         endConnecting();
         return cancel();
     }
@@ -356,7 +357,6 @@ public abstract class NativeQueuePair extends Endpoint {
 
     @CanIgnoreReturnValue
     private int cancel() {
-        sends.refusePosts();
         if (receives != null) {
             receives.flush(this::moveToError);
         }
@@ -388,6 +388,7 @@ public abstract class NativeQueuePair extends Endpoint {
         runUnlessClosed(
                 () -> {
                     progress.fail();
+                    sends.refusePosts();
                     cancel();
                     onFailure.run();
                 });

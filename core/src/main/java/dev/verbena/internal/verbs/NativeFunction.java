@@ -59,6 +59,11 @@ record NativeFunction(MemorySegment address) {
                         options);
     }
 
+    /** Links what {@link #call} needs: later, near the end of a stack, that could fail for good. */
+    static void prepare(boolean critical) {
+        var _ = critical ? Critical.CALL : WithoutErrno.CALL;
+    }
+
     /** The function at an address; 0 for one that must not be called. */
     static NativeFunction at(long address) {
         return new NativeFunction(MemorySegment.ofAddress(address));

@@ -48,6 +48,8 @@ public final class VerbsContext {
         this.requestNotify = function(context, IbvContext.OPS_REQ_NOTIFY_CQ);
         this.criticalSends = throughKernel == Provider.ThroughKernel.NONE;
         this.critical = throughKernel != Provider.ThroughKernel.ALL;
+        NativeFunction.prepare(criticalSends);
+        NativeFunction.prepare(critical);
     }
 
     private static MemorySegment function(long context, long offset) {

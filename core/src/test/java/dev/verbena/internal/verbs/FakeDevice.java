@@ -584,8 +584,10 @@ public final class FakeDevice extends FakeSettings {
 
     @Override
     public synchronized int limitSrq(long srq, int limit) {
-        srqLimits.add(limit);
-        return 0;
+        if (sharedResizeError == 0) {
+            srqLimits.add(limit);
+        }
+        return -sharedResizeError;
     }
 
     @Override

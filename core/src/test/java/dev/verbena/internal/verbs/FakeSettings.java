@@ -147,7 +147,7 @@ abstract class FakeSettings extends DeviceControl {
     public int moderationCount; // the most that it takes, also as microseconds
     public final List<String> moderations = new ArrayList<>();
     public int resizeError; // of each resize of a completion queue
-    public int sharedResizeError; // of each resize of a shared receive queue
+    public int sharedResizeError; // of each ibv_modify_srq
     public int overruns;
     public int polls; // of any completion queue
 
