@@ -15,6 +15,7 @@ TRUST_COLUMNS='check | requests | messages | faults | inputs | losses | leaks | 
 
 trust() { # [FILTER]
     local code=0 launcher options=() published=$PROJECT/native-test/trust/results.txt
+    [ "$WHOLE" = no ] || published=${published%/*}/whole.txt
     FILTER=${1-}
     if [ -n "$SOAK" ]; then
         soak
