@@ -9,6 +9,7 @@
 # For other files: trust, TRUST_OPTIONS, begin_trust_rows, collect_trust_rows
 
 TRUST_LIMIT=14400 # seconds where the devices are, of the whole suite on emulated processors
+MORTAL_TEST=MachineKilledTest
 MORTAL_PORT=7471
 SOAK_MORE=300 # seconds, for the beginning and the last round
 TRUST_COLUMNS='check | requests | messages | faults | inputs | losses | leaks | longest wait | seed | time'
@@ -30,7 +31,7 @@ trust() { # [FILTER]
     mapfile -t launcher < <(junit native verbena.device=required --include-tag=trust)
     run_with_devices "${launcher[@]}" || code=$?
     count "checks on devices" "$code" "$RESULTS"/native-reports/TEST-*.xml
-    [ "$WHOLE" = no ] || [ -n "$FILTER" ] || mortal_pair
+    [ "$WHOLE" = no ] || [ "${FILTER:-$MORTAL_TEST}" != "$MORTAL_TEST" ] || mortal_pair
     collect_trust_rows
     cat "$RESULTS/trust/results.txt"
     if [ "$RESULTS_GIVEN" = no ] && [ -z "$FILTER" ]; then
@@ -42,7 +43,7 @@ trust() { # [FILTER]
 
 # The machine of a peer dies: the VM of a pair's server.
 mortal_pair() {
-    local FILTER=MachineKilledTest launcher code=0 server=("${ROCE_ADDRESSES[0]}" "$MORTAL_PORT")
+    local FILTER=$MORTAL_TEST launcher code=0 server=("${ROCE_ADDRESSES[0]}" "$MORTAL_PORT")
     mapfile -t launcher < <(junit mortal "verbena.trust.mortal=${server[*]}")
     nested pair --server-dies --timeout "$PAIR_LIMIT" --results "$RESULTS" \
         -- "$JDK/bin/java" "${BRISK_JVM[@]}" --enable-native-access=ALL-UNNAMED \
