@@ -138,6 +138,11 @@ final class ConnectionHandle extends QueuePairHandle {
     }
 
     @Override
+    public boolean failed() {
+        return queuePair.progress().failed();
+    }
+
+    @Override
     public boolean open(boolean invalidatable, Runnable onFailure) {
         InetSocketAddress there = towards;
         opened = true;

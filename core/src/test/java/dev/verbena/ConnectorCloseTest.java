@@ -11,6 +11,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
 import java.net.InetSocketAddress;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.BlockingQueue;
@@ -19,6 +20,7 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
 
 /** Connectors that are closed, at any moment. */
 class ConnectorCloseTest extends ConnectorRig {
@@ -230,6 +232,54 @@ class ConnectorCloseTest extends ConnectorRig {
         CompletableFuture<Void> connecting = connecting(connector());
         request().close();
         assertThat(failure(connecting).status()).isEqualTo(Status.CONNECTION_REFUSED);
+    }
+
+    /** As near the end of a stack, or without memory: a second close would do nothing. */
+    @Test
+    void aCloseThatThrowsReleasesEverythingAllTheSame() throws Exception {
+        Connector[] both = connected();
+        CompletableFuture<Status> over = new CompletableFuture<>();
+        both[0].onDisconnect(over::complete);
+        network.beforeStep = step -> throwAt("disconnect", step);
+        assertThatThrownBy(both[0]::close).isInstanceOf(StackOverflowError.class);
+        assertThat(over.get(30, TimeUnit.SECONDS)).isEqualTo(Status.SUCCESS);
+        both[0].awaitClosed(Duration.ofSeconds(30));
+        near.close();
+        near.awaitClosed(Duration.ZERO);
+    }
+
+    /** Once: the peer hears of the end meanwhile, and disconnects, too. */
+    private void throwAt(String moment, String step) {
+        if (step.equals(moment)) {
+            network.beforeStep = later -> {};
+            throw new StackOverflowError();
+        }
+    }
+
+    @Test
+    void anEndThatThrowsIsReportedAllTheSame() throws Exception {
+        Connector[] both = connected();
+        CompletableFuture<Status> over = new CompletableFuture<>();
+        both[1].onDisconnect(over::complete);
+        AtomicInteger disconnects = new AtomicInteger();
+        network.beforeStep =
+                step -> {
+                    if (step.equals("disconnect") && disconnects.incrementAndGet() == 2) {
+                        throw new StackOverflowError(); // of the side that hears of it
+                    }
+                };
+        Thread.UncaughtExceptionHandler usual = Thread.getDefaultUncaughtExceptionHandler();
+        CountDownLatch reported = new CountDownLatch(1);
+        Thread.setDefaultUncaughtExceptionHandler((thread, thrown) -> reported.countDown());
+        try {
+            CompletableFuture<Void> disconnected = both[0].disconnectAsync(DEFAULTS);
+            assertThat(over.get(30, TimeUnit.SECONDS)).isEqualTo(Status.CONNECTION_INVALID);
+            Until.reached(reported);
+            both[1].close();
+            disconnected.get(30, TimeUnit.SECONDS);
+        } finally {
+            Thread.setDefaultUncaughtExceptionHandler(usual);
+        }
     }
 
     @Test

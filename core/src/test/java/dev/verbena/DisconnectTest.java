@@ -43,6 +43,32 @@ class DisconnectTest extends ConnectorRig {
         assertThat(callbacks.take()).isEqualTo("late SUCCESS");
     }
 
+    /** What is outstanding is then cancelled, as by a flush of the program's. */
+    @ParameterizedTest
+    @CsvSource({
+        "COMPLETION_QUEUE_FAILED, true",
+        "COMPLETION_QUEUE_FAILED, false",
+        "DEVICE_FAILED, true"
+    })
+    void aBrokenQueueOrDeviceIsNotAClose(AdapterEvent.Type kind, boolean outstanding)
+            throws Exception {
+        Connector[] both = connected();
+        CompletableFuture<Status> over = new CompletableFuture<>();
+        both[0].onDisconnect(over::complete);
+        if (outstanding) {
+            near.receive(1, new BufferList(1)).orThrow();
+        }
+        device.raise(kind, queue.nativeHandle().address());
+        if (outstanding) {
+            Completions completions = new Completions(4);
+            Until.holds(() -> near.state() == QueuePairState.FAILED);
+            Until.holds(() -> queue.poll(completions) > 0);
+            assertThat(completions.status(0)).isEqualTo(Status.CANCELLED);
+        }
+        assertThat(over.get(30, TimeUnit.SECONDS)).isEqualTo(Status.CONNECTION_ABORTED);
+        assertThat(near.state()).isEqualTo(QueuePairState.FAILED);
+    }
+
     @Test
     void theProvidersReasonIsWhatTheConnectionManagerReported() throws Exception {
         Connector[] both = connected();

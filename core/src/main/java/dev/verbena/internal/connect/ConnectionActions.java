@@ -390,42 +390,63 @@ final class ConnectionActions {
         }
     }
 
+    // The state has changed already: an error, of the stack or the heap, must not keep an action
+    // from its last part, for which others wait.
+
     private void flushAndDisconnect(Outcome outcome) {
-        queuePair().flush();
-        if (identifier().disconnect() != 0) {
-            outcome.followedBy = ConnectionTrigger.NO_CONFIRMATION;
+        boolean sent = false;
+        try {
+            queuePair().flush();
+            sent = identifier().disconnect() == 0;
+        } finally {
+            outcome.followedBy = sent ? null : ConnectionTrigger.NO_CONFIRMATION;
         }
     }
 
     private void confirmDisconnect(Outcome outcome) {
-        queuePair().flush();
-        identifier().disconnect();
-        finishDisconnect(null, outcome);
+        try {
+            queuePair().flush();
+            identifier().disconnect();
+        } finally {
+            finishDisconnect(null, outcome);
+        }
     }
 
     private void failDisconnect(VerbenaException why, Outcome outcome) {
-        queuePair().flush();
-        finishDisconnect(why, outcome);
+        try {
+            queuePair().flush();
+        } finally {
+            finishDisconnect(why, outcome);
+        }
     }
 
     private void finishDisconnect(@Nullable VerbenaException failure, Outcome outcome) {
-        release(outcome, true);
-        end.complete(CloseReason.LOCAL);
-        endStep(failure, outcome);
+        try {
+            release(outcome, true);
+        } finally {
+            end.complete(CloseReason.LOCAL);
+            endStep(failure, outcome);
+        }
     }
 
     private void flushAndRelease(Outcome outcome) {
-        queuePair().flush();
-        release(outcome, true);
+        try {
+            queuePair().flush();
+        } finally {
+            release(outcome, true);
+        }
     }
 
     // ---- actions when the connection ends from elsewhere
 
     private void reportEnd(ConnectionEvent event) {
         disconnectReason = FailureMessages.ofDisconnect(event);
-        queuePair().refusePosts();
-        identifier().disconnect(); // confirms
-        end.complete(closedByPeer(event) ? CloseReason.PEER : CloseReason.LOST);
+        try {
+            queuePair().refusePosts();
+            identifier().disconnect(); // confirms
+        } finally {
+            end.complete(closedByPeer(event) ? CloseReason.PEER : CloseReason.LOST);
+        }
     }
 
     /** Otherwise what the peer sent last may not have arrived. */
@@ -438,10 +459,14 @@ final class ConnectionActions {
     }
 
     private void reportFailedRequest() {
-        boolean flushed = !queuePair().usable(); // requests failed because of that
-        queuePair().refusePosts();
-        identifier().disconnect(); // the peer may still be there
-        end.complete(flushed ? CloseReason.LOCAL : CloseReason.REQUEST_FAILED);
+        // Otherwise requests failed because the program flushed it.
+        boolean failed = queuePair().failed();
+        try {
+            queuePair().refusePosts();
+            identifier().disconnect(); // the peer may still be there
+        } finally {
+            end.complete(failed ? CloseReason.REQUEST_FAILED : CloseReason.LOCAL);
+        }
     }
 
     private void reportLostEvents(VerbenaException why) {
@@ -458,27 +483,32 @@ final class ConnectionActions {
 
     private void closeAlive(Close call, boolean disconnect, Outcome outcome) {
         whenClosed = call.whenClosed();
-        queuePair().flush();
-        boolean sent = !disconnect || identifier().disconnect() == 0;
-        end.complete(CloseReason.LOCAL);
-        if (!sent || !events.alive()) {
-            outcome.followedBy = ConnectionTrigger.NO_CONFIRMATION;
-            return;
+        boolean waits = false;
+        try {
+            queuePair().flush();
+            boolean sent = !disconnect || identifier().disconnect() == 0;
+            if (sent && events.alive()) {
+                closeTimer =
+                        events.timers()
+                                .after(
+                                        CLOSE_TIMEOUT,
+                                        () -> machine.signal(ConnectionTrigger.CLOSE_TIMEOUT));
+                endStep(FailureMessages.closed(), outcome);
+                waits = true;
+            }
+        } finally {
+            end.complete(CloseReason.LOCAL);
+            outcome.followedBy = waits ? null : ConnectionTrigger.NO_CONFIRMATION;
         }
-        closeTimer =
-                events.timers()
-                        .after(
-                                CLOSE_TIMEOUT,
-                                () -> machine.signal(ConnectionTrigger.CLOSE_TIMEOUT));
-        endStep(FailureMessages.closed(), outcome);
     }
 
     private void closeAtOnce(Close call, Outcome outcome) {
         whenClosed = call.whenClosed();
-        if (queuePair != null) {
-            queuePair.flushIfChanged();
+        try {
+            flushIfChanged();
+        } finally {
+            finishClose(outcome);
         }
-        finishClose(outcome);
     }
 
     /** What waits for the close may use the queue pair again: it is released before. */
@@ -486,9 +516,12 @@ final class ConnectionActions {
         if (closeTimer != null) {
             closeTimer.cancel();
         }
-        release(outcome, true);
-        endStep(FailureMessages.closed(), outcome);
-        outcome.later(whenClosed);
+        try {
+            release(outcome, true);
+        } finally {
+            endStep(FailureMessages.closed(), outcome);
+            outcome.later(whenClosed);
+        }
     }
 
     // ---- what actions have in common
@@ -532,11 +565,21 @@ final class ConnectionActions {
      * again.
      */
     void fail(VerbenaException why, boolean reusable, Outcome outcome) {
+        try {
+            flushIfChanged();
+        } finally {
+            try {
+                release(outcome, reusable);
+            } finally {
+                endStep(why, outcome);
+            }
+        }
+    }
+
+    private void flushIfChanged() {
         if (queuePair != null) {
             queuePair.flushIfChanged();
         }
-        release(outcome, reusable);
-        endStep(why, outcome);
     }
 
     /** Releases identifier and queue pair. */
@@ -544,14 +587,15 @@ final class ConnectionActions {
         storedReason = null;
         onAnswer.accept(machine);
         local = null;
-        if (identifier != null) {
-            identifier.destroy();
-            identifier = null;
-        }
         QueuePairHandle released = queuePair;
         queuePair = null;
         if (released != null) {
             outcome.later(() -> released.release(reusable && released.isFresh()));
+        }
+        Identifier ended = identifier;
+        identifier = null;
+        if (ended != null) {
+            ended.destroy();
         }
     }
 }

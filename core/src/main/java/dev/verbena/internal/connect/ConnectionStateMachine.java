@@ -298,11 +298,11 @@ public final class ConnectionStateMachine implements ConnectionEvents.Handler {
             }
         } finally {
             actions.count(from, transition.next(), state);
-        }
-        ConnectionTrigger next = outcome.followedBy;
-        outcome.followedBy = null;
-        if (next != null) {
-            fire(new Signal(next), outcome);
+            ConnectionTrigger next = outcome.followedBy;
+            outcome.followedBy = null;
+            if (next != null) {
+                fire(new Signal(next), outcome);
+            }
         }
     }
 }

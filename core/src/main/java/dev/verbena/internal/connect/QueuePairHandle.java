@@ -63,6 +63,9 @@ public abstract class QueuePairHandle {
      */
     public abstract boolean usable();
 
+    /** Whether it has failed before this side flushed it. */
+    public abstract boolean failed();
+
     /**
      * Moves it to its next state ({@code ibv_modify_qp}), after adapting the attributes.
      *

@@ -299,6 +299,9 @@ public class CompletionArming implements EventChannel.Member, CompletionPoller.L
             queuePair.finish(this, timeout - (System.nanoTime() - start), lost);
         }
         breakDown(overrun ? Status.BUFFER_OVERFLOW : Status.INTERNAL_ERROR);
+        if (overrun) { // otherwise the connection manager says that the device is gone
+            all.forEach(NativeQueuePair::reportFailure);
+        }
     }
 
     /** The queue is broken: it overran, or its device failed. */

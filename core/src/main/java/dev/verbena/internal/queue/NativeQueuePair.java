@@ -396,7 +396,17 @@ public abstract class NativeQueuePair extends Endpoint {
 
     /** Ends what is outstanding: a completion queue is of no use any more. */
     void breakDown() {
-        runUnlessClosed(this::flush);
+        runUnlessClosed(
+                () -> {
+                    endedByAddress(true);
+                    progress.fail(); // first: the program has not flushed it
+                    flush();
+                });
+    }
+
+    /** Tells its connector that it has failed, though no request may say so. */
+    void reportFailure() {
+        runUnlessClosed(onFailure);
     }
 
     // ---- whether the peer has broken it

@@ -72,6 +72,11 @@ public final class QueuePairProgress {
         requestFailed = true;
     }
 
+    /** Whether it has failed before the program flushed it. */
+    public boolean failed() {
+        return failed;
+    }
+
     /** Whether a request has failed, or was cancelled by a flush. */
     boolean requestFailed() {
         return requestFailed;

@@ -478,6 +478,11 @@ class ConnectionTableTest {
         }
 
         @Override
+        public boolean failed() {
+            return flushes == 0;
+        }
+
+        @Override
         public int change(StateChange change) {
             changes++;
             log(
