@@ -228,23 +228,23 @@ public final class SharedReceiveQueue extends NativeObject {
         if (receives == 0) {
             return;
         }
+        Request request = new Request(receives);
         acquire();
+        Request before = requested.getAndSet(request); // first: the event may come at once
         try {
-            Request request = new Request(receives);
-            requested.set(request);
-            this.receives.notifyBelow(receives, () -> callbacks.execute(() -> foundLow(request)));
             if (!broken) {
                 Errno.check(
                         control.limitSrq(address, receives),
                         "ibv_modify_srq(limit %d)".formatted(receives),
                         "");
             }
+            this.receives.notifyBelow(receives, () -> callbacks.execute(() -> foundLow(request)));
             // The device compares only when it takes the next receive.
             if (broken || this.receives.outstanding() < receives) {
                 callbacks.execute(() -> answer(request));
             }
         } catch (Throwable t) {
-            requested.set(null);
+            requested.compareAndSet(request, before);
             throw t;
         } finally {
             release();

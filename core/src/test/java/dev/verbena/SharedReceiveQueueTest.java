@@ -169,6 +169,26 @@ class SharedReceiveQueueTest {
         rig.close();
     }
 
+    @Test
+    void whatTheDeviceRefusesDoesNotReplaceWhatIsRequested() throws Exception {
+        SharedReceiveQueue shared = rig.domain.createSharedReceiveQueue(4, 1, called::add);
+        QueuePair c = connectedToA(shared);
+        for (int i = 0; i < 4; i++) {
+            shared.receive(i, rig.bytes(8)).orThrow();
+        }
+        shared.notifyBelow(3);
+        rig.device.sharedResizeError = 12;
+        assertThatThrownBy(() -> shared.notifyBelow(2)).isInstanceOf(VerbenaException.class);
+        rig.device.sharedResizeError = 0;
+        rig.a.send(10, rig.bytes(1)).orThrow();
+        rig.a.send(11, rig.bytes(1)).orThrow();
+        assertThat(rig.poll()).hasSize(4);
+        assertThat(called.poll(30, TimeUnit.SECONDS)).isEqualTo(Status.SUCCESS);
+        c.close();
+        shared.close();
+        rig.close();
+    }
+
     /** A device may raise its event for the same messages, behind the callback of a poll. */
     @Test
     void aLateEventIsNotTakenForTheNextRequest() throws Exception {
