@@ -180,8 +180,9 @@ public final class Connector extends NativeObject {
         claimed.towards(peer);
         ConnectionHandle before = handle;
         handle = claimed; // the connection's steps may use it before the call returns
+        CompletableFuture<Void> step;
         try {
-            return claimed.watched(side, connection.call(call));
+            step = connection.call(call);
         } catch (Throwable t) {
             if (handle == claimed) {
                 handle = before; // the handle of an established connection
@@ -189,6 +190,7 @@ public final class Connector extends NativeObject {
             claimed.release(true); // no effect if it was released already
             throw t;
         }
+        return claimed.watched(side, step);
     }
 
     /**

@@ -73,8 +73,8 @@ public final class MemoryRegion extends NativeObject {
         this.owned = owned;
         this.divider = divider;
         Device device = domain.adapter().device();
-        REGISTERED.add(this);
         try {
+            REGISTERED.add(this);
             Set<Access> asked = EnumSet.noneOf(Access.class);
             Collections.addAll(asked, rights);
             this.rights = Collections.unmodifiableSet(asked);

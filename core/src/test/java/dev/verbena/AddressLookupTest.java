@@ -31,6 +31,7 @@ import java.net.UnknownHostException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.time.temporal.ChronoUnit;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
@@ -369,6 +370,18 @@ class AddressLookupTest extends Devices {
             assertThat(found.gid().port()).isEqualTo(2);
             assertThat(found.device().ports().portOf(null).number()).isEqualTo(2);
             assertThat(found.device().ports().chosen()).isNull();
+        }
+
+        @Test
+        void aDeadlineMayBeCenturiesAway() {
+            for (int i = 0; i < 100; i++) { // as of a fast machine: within a millisecond
+                assertThat(
+                                forPeer(
+                                                InetAddress.ofLiteral("198.51.100.9"),
+                                                ChronoUnit.FOREVER.getDuration())
+                                        .name())
+                        .isEqualTo("roce1");
+            }
         }
 
         @Test

@@ -173,6 +173,23 @@ class ConnectFailuresTest extends ConnectorRig {
         assertThat(e).hasMessageContaining("one is IPv4, the other IPv6");
     }
 
+    /** A GID of InfiniBand is no IP address. */
+    @Test
+    void aChosenGidOfInfiniBandIsNoLocalAddress() throws Exception {
+        device.gids =
+                List.of(
+                        new Port.GidEntry(
+                                1,
+                                0,
+                                new Gid(0xFE80_0000_0000_0000L, 7),
+                                Port.GidType.INFINIBAND,
+                                0));
+        adapter.useGid(1, 0);
+        CompletableFuture<Void> connecting = connecting(connector());
+        request().acceptAsync(far, DEFAULTS);
+        get(connecting);
+    }
+
     @Test
     void anAddressOfAnotherDeviceIsExplained() {
         ConnectionOptions from = DEFAULTS.withLocalAddress(new InetSocketAddress(OTHER_DEVICE, 0));

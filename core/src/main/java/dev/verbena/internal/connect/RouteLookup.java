@@ -114,6 +114,7 @@ public final class RouteLookup {
 
     private int millisecondsLeft() {
         long left = deadline - System.nanoTime();
-        return Math.clamp((left + NANOS_PER_MILLI - 1) / NANOS_PER_MILLI, 0, 1 << 30);
+        // Rounded up; a limit may be centuries away.
+        return left <= 0 ? 0 : Math.clamp((left - 1) / NANOS_PER_MILLI + 1, 1, 1 << 30);
     }
 }

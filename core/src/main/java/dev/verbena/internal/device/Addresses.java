@@ -88,8 +88,11 @@ public final class Addresses {
             return List.<@Nullable InetSocketAddress>of(named).iterator();
         }
         if (ports.chosen() != null) {
-            InetAddress chosen = ports.gid().gid().gid().toInetAddress();
-            return sources(ports, new InetSocketAddress(chosen, 0), peer);
+            Port.GidEntry chosen = ports.gid().gid();
+            if (chosen.type() != Port.GidType.INFINIBAND) { // whose GIDs are no IP addresses
+                InetAddress address = chosen.gid().toInetAddress();
+                return sources(ports, new InetSocketAddress(address, 0), peer);
+            }
         }
         Stream<@Nullable InetSocketAddress> byRoute = Stream.of((InetSocketAddress) null);
         return Stream.<@Nullable InetSocketAddress>concat(

@@ -274,7 +274,7 @@ public final class FlightRecording {
         String peer = "";
 
         @Label("Reason")
-        @Description("LOCAL, PEER, REQUEST_FAILED, DEVICE_REMOVED, or EVENT_THREAD_ENDED")
+        @Description("LOCAL, PEER, LOST, REQUEST_FAILED, DEVICE_REMOVED, or EVENT_THREAD_ENDED")
         String reason = "";
     }
 
