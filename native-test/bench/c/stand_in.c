@@ -107,7 +107,8 @@ struct queue_pair {
 	struct ibv_qp_attr attributes;
 	struct ibv_qp_init_attr made;
 	bool signals_all;
-	struct queue_pair *peer; /* that its sends arrive at, or NULL; under the send queue's lock */
+	/* That its sends arrive at, or NULL; written under the context's mutex and the send queue's lock. */
+	struct queue_pair *peer;
 	struct queue_pair *next; /* of the device */
 };
 
@@ -499,7 +500,7 @@ static inline void complete(struct completion_queue *queue, struct queue_pair *q
 {
 	struct completion *completion;
 	if (__builtin_expect(queue->head - queue->tail > queue->mask, 0)) {
-		news->overrun = !queue->overrun;
+		news->overrun |= !queue->overrun; /* once, also if one post overflows it twice */
 		queue->overrun = true;
 		return;
 	}
@@ -513,7 +514,7 @@ static inline void complete(struct completion_queue *queue, struct queue_pair *q
 	completion->receive = receive;
 	completion->invalidated = receive && entry->key != 0;
 	completion->token = entry->data;
-	/* Of solicited ones there are none, because nobody sends; failures count as such. */
+	/* Solicited sends are not distinguished: a queue armed for these gets events of failures only. */
 	if (__builtin_expect(queue->armed == ANY ||
 			     (queue->armed == SOLICITED && status != IBV_WC_SUCCESS), 0)) {
 		queue->armed = NOT;
@@ -771,7 +772,7 @@ static uint32_t deliver(struct queue_pair *peer, struct completion_queue *queue,
 	return status;
 }
 
-/* The queue where what a queue pair sends arrives. */
+/* The queue where what a queue pair sends arrives; the caller holds the send queue's lock. */
 static struct completion_queue *arrivals(const struct queue_pair *queue_pair)
 {
 	return (struct completion_queue *)(queue_pair->peer ? queue_pair->peer->qp.recv_cq
@@ -796,21 +797,37 @@ static inline void unlock_two(struct completion_queue *one, struct completion_qu
 		pthread_spin_unlock(&other->lock);
 }
 
-static void flush_receives(struct queue_pair *queue_pair, struct completion_queue *queue,
-			   struct news *news);
+/*
+ * Locks the queue that a queue pair's sends complete in and the one where they arrive; answers the
+ * latter. The first lock keeps the peer, and with it the second queue: so that one is only tried, as
+ * waiting for it would be in the wrong order, and giving up the first would let the peer go.
+ */
+static inline struct completion_queue *lock_for_sends(struct queue_pair *queue_pair)
+{
+	struct completion_queue *queue = (struct completion_queue *)queue_pair->qp.send_cq;
+	for (;;) {
+		struct completion_queue *there;
+		pthread_spin_lock(&queue->lock);
+		there = arrivals(queue_pair);
+		if (__builtin_expect(there == queue, 1) || !pthread_spin_trylock(&there->lock))
+			return there;
+		pthread_spin_unlock(&queue->lock);
+	}
+}
+
+static void flush_receives_of_failed(struct queue_pair *queue_pair);
 
 static int post_send(struct ibv_qp *qp, struct ibv_send_wr *request, struct ibv_send_wr **refused)
 {
 	struct queue_pair *queue_pair = (struct queue_pair *)qp;
 	struct completion_queue *queue = (struct completion_queue *)qp->send_cq;
 	struct ring *ring = &queue_pair->sends;
-	struct completion_queue *there = arrivals(queue_pair);
+	struct completion_queue *there = lock_for_sends(queue_pair);
 	struct news news = {false, false};
 	struct news news_there = {false, false};
-	bool flush;
+	bool flush, failed = false;
 	uint32_t status;
 	int error = 0;
-	lock_two(queue, there);
 	flush = qp->state == IBV_QPS_ERR;
 	if (__builtin_expect(qp->state != IBV_QPS_RTS && !flush, 0)) {
 		error = EINVAL;
@@ -837,14 +854,14 @@ static int post_send(struct ibv_qp *qp, struct ibv_send_wr *request, struct ibv_
 			complete(queue, queue_pair, entry, false, status, ring->head, &news);
 		if (__builtin_expect(status != IBV_WC_SUCCESS && !flush, 0)) {
 			qp->state = IBV_QPS_ERR;
-			flush = true;
-			if (qp->recv_cq == qp->send_cq)
-				flush_receives(queue_pair, queue, &news);
+			flush = failed = true;
 		}
 	}
 	unlock_two(queue, there);
 	tell_news(queue, news);
 	tell_news(there, news_there);
+	if (__builtin_expect(failed, 0))
+		flush_receives_of_failed(queue_pair);
 	return error;
 }
 
@@ -879,6 +896,18 @@ static void flush_receives(struct queue_pair *queue_pair, struct completion_queu
 		struct entry *entry = entry_at(ring, ring->flushed++);
 		complete(queue, queue_pair, entry, true, IBV_WC_WR_FLUSH_ERR, ring->flushed, news);
 	}
+}
+
+/* Its receives complete in a queue whose lock the post of the send that failed need not have held. */
+static void flush_receives_of_failed(struct queue_pair *queue_pair)
+{
+	struct completion_queue *queue = (struct completion_queue *)queue_pair->qp.recv_cq;
+	struct news news = {false, false};
+	pthread_spin_lock(&queue->lock);
+	if (queue_pair->qp.state == IBV_QPS_ERR)
+		flush_receives(queue_pair, queue, &news);
+	pthread_spin_unlock(&queue->lock);
+	tell_news(queue, news);
 }
 
 static int post_recv(struct ibv_qp *qp, struct ibv_recv_wr *request, struct ibv_recv_wr **refused)
@@ -1122,22 +1151,28 @@ int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attributes, int mask,
 	return 0;
 }
 
+/* Waits for a post that delivers to it. */
+static void forget_peer(struct queue_pair *queue_pair)
+{
+	struct completion_queue *queue = (struct completion_queue *)queue_pair->qp.send_cq;
+	pthread_spin_lock(&queue->lock);
+	queue_pair->peer = NULL;
+	pthread_spin_unlock(&queue->lock);
+}
+
 int ibv_destroy_qp(struct ibv_qp *qp)
 {
 	struct queue_pair *queue_pair = (struct queue_pair *)qp;
 	struct queue_pair **link = &context_of(qp->context)->queue_pairs;
 	pthread_mutex_lock(&qp->context->mutex);
+	for (struct queue_pair *other = *link; other; other = other->next)
+		if (other->peer == queue_pair)
+			forget_peer(other);
 	lock_both(qp);
 	forget_everywhere(queue_pair);
-	while (*link != queue_pair) {
-		if ((*link)->peer == queue_pair)
-			(*link)->peer = NULL;
+	while (*link != queue_pair)
 		link = &(*link)->next;
-	}
 	*link = queue_pair->next;
-	for (; *link; link = &(*link)->next)
-		if ((*link)->peer == queue_pair)
-			(*link)->peer = NULL;
 	unlock_both(qp);
 	pthread_mutex_unlock(&qp->context->mutex);
 	pthread_cond_destroy(&qp->cond);
