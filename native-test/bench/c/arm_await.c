@@ -55,12 +55,12 @@ int main(int argc, char **argv)
 		uint64_t start = now(), end, times = 0;
 		do {
 			for (int i = 0; i < BATCH; i++) {
-				struct ibv_send_wr request = {.wr_id = 7, .sg_list = &buffer,
-							      .num_sge = 1, .opcode = IBV_WR_SEND,
-							      .send_flags = IBV_SEND_SIGNALED};
+				_Alignas(CACHE_LINE) struct ibv_send_wr request = {
+					.wr_id = 7, .sg_list = &buffer, .num_sge = 1,
+					.opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED};
 				struct ibv_send_wr *refused;
 				struct pollfd waited = {.fd = channel->fd, .events = POLLIN};
-				struct ibv_wc completion;
+				_Alignas(CACHE_LINE) struct ibv_wc completion;
 				struct ibv_cq *cq;
 				void *user;
 				check(ibv_req_notify_cq(queue, 0), "ibv_req_notify_cq");

@@ -17,7 +17,7 @@
 static struct device device;
 static struct ibv_cq *queue;
 static struct ibv_qp *pairs[MOST_PAIRS];
-static struct ibv_send_wr prepared;
+static _Alignas(CACHE_LINE) struct ibv_send_wr prepared;
 static bool tuned;
 static volatile uint64_t sink; /* keeps the sums from being optimised away */
 
@@ -34,7 +34,7 @@ static inline void post_prepared(struct ibv_qp *pair, uint64_t id)
 static inline void post(struct ibv_qp *pair, uint64_t id)
 {
 	struct ibv_send_wr *refused;
-	struct ibv_send_wr request;
+	_Alignas(CACHE_LINE) struct ibv_send_wr request;
 	int error;
 	fill(&request, id, &device.buffer, NULL);
 	error = ibv_post_send(pair, &request, &refused);
@@ -44,7 +44,7 @@ static inline void post(struct ibv_qp *pair, uint64_t id)
 
 static inline uint64_t poll_all(int expected)
 {
-	struct ibv_wc completions[BATCH];
+	_Alignas(CACHE_LINE) struct ibv_wc completions[BATCH];
 	uint64_t sum = 0;
 	while (expected > 0) {
 		int count = ibv_poll_cq(queue, BATCH, completions);

@@ -28,8 +28,9 @@ static void receive(uint64_t id)
 
 __attribute__((noinline)) static uint64_t message(struct ibv_qp *sender)
 {
-	struct ibv_send_wr request, *refused;
-	struct ibv_wc completions[2];
+	_Alignas(CACHE_LINE) struct ibv_send_wr request;
+	struct ibv_send_wr *refused;
+	_Alignas(CACHE_LINE) struct ibv_wc completions[2];
 	uint64_t sum = 0;
 	int left = 2;
 	fill(&request, 0, &sent, NULL);

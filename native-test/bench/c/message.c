@@ -26,8 +26,9 @@ static void receive(uint64_t id)
 
 __attribute__((noinline)) static uint64_t message(void)
 {
-	struct ibv_send_wr request, *refused;
-	struct ibv_wc completions[RECEIVES];
+	_Alignas(CACHE_LINE) struct ibv_send_wr request;
+	struct ibv_send_wr *refused;
+	_Alignas(CACHE_LINE) struct ibv_wc completions[RECEIVES];
 	uint64_t sum = 0, id = next = (next + 1) % RECEIVES;
 	int left = 2;
 	fill(&request, id, &sent[id], NULL);

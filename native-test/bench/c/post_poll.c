@@ -21,7 +21,7 @@ static volatile uint64_t sink; /* keeps the sums from being optimised away */
 static inline uint64_t post_and_poll(struct ibv_send_wr *requests, int chain)
 {
 	struct ibv_send_wr *refused;
-	struct ibv_wc completions[MOST];
+	_Alignas(CACHE_LINE) struct ibv_wc completions[MOST];
 	uint64_t sum = 0;
 	int error = ibv_post_send(queue_pair, requests, &refused);
 	int count;
@@ -42,7 +42,7 @@ __attribute__((noinline)) static uint64_t ones(void)
 {
 	uint64_t sum = 0;
 	for (int i = 0; i < BATCH; i++) {
-		struct ibv_send_wr request;
+		_Alignas(CACHE_LINE) struct ibv_send_wr request;
 		fill(&request, 7, &buffer, NULL);
 		sum += post_and_poll(&request, 1);
 	}
@@ -53,7 +53,7 @@ __attribute__((noinline)) static uint64_t chains(int chain)
 {
 	uint64_t sum = 0;
 	for (int i = 0; i < BATCH; i++) {
-		struct ibv_send_wr requests[MOST];
+		_Alignas(CACHE_LINE) struct ibv_send_wr requests[MOST];
 		for (int j = 0; j < chain; j++)
 			fill(&requests[j], (uint64_t)j + 1, &buffer, j + 1 < chain ? &requests[j + 1] : NULL);
 		sum += post_and_poll(requests, chain);
@@ -74,7 +74,7 @@ __attribute__((noinline)) static uint64_t tuned(struct ibv_send_wr *requests, in
 
 static double round_of(uint64_t duration, int chain, bool build_once)
 {
-	static struct ibv_send_wr requests[MOST];
+	static _Alignas(CACHE_LINE) struct ibv_send_wr requests[MOST];
 	uint64_t start, end, posts = 0;
 	for (int j = 0; j < chain; j++)
 		fill(&requests[j], (uint64_t)j + 1, &buffer, j + 1 < chain ? &requests[j + 1] : NULL);

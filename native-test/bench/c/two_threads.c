@@ -23,8 +23,9 @@ struct worker { /* in cache lines of its own: the processor fetches them in pair
 
 static void post_and_poll(struct worker *worker)
 {
-	struct ibv_send_wr request, *refused;
-	struct ibv_wc completion;
+	_Alignas(CACHE_LINE) struct ibv_send_wr request;
+	struct ibv_send_wr *refused;
+	_Alignas(CACHE_LINE) struct ibv_wc completion;
 	int error;
 	fill(&request, 7, &worker->buffer, NULL);
 	error = ibv_post_send(worker->queue_pair, &request, &refused);
