@@ -17,6 +17,8 @@
  * only.
  */
 #define _GNU_SOURCE
+#include "stand_in.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <infiniband/verbs.h>
@@ -141,7 +143,7 @@ size_t stand_in_allocated(void)
 	return __atomic_load_n(&allocated, __ATOMIC_RELAXED);
 }
 
-static void *allocate(size_t count, size_t size)
+void *stand_in_allocate(size_t count, size_t size)
 {
 	void *memory = calloc(count, size);
 	if (memory)
@@ -149,7 +151,7 @@ static void *allocate(size_t count, size_t size)
 	return memory;
 }
 
-static void release(void *memory)
+void stand_in_release(void *memory)
 {
 	if (memory)
 		__atomic_sub_fetch(&allocated, malloc_usable_size(memory) + CHUNK_HEADER, __ATOMIC_RELAXED);
@@ -163,7 +165,7 @@ static void release(void *memory)
  */
 static void *allocate_lines(size_t count, size_t size)
 {
-	char *memory = allocate(1, count * size + CACHE_LINE);
+	char *memory = stand_in_allocate(1, count * size + CACHE_LINE);
 	void **lines;
 	if (!memory)
 		return NULL;
@@ -175,7 +177,7 @@ static void *allocate_lines(size_t count, size_t size)
 static void release_lines(void *lines)
 {
 	if (lines)
-		release(((void **)lines)[-1]);
+		stand_in_release(((void **)lines)[-1]);
 }
 
 static uint32_t power_of_two(uint32_t at_least)
@@ -199,7 +201,7 @@ static struct ibv_device copy0 = {
 
 struct ibv_device **ibv_get_device_list(int *count)
 {
-	struct ibv_device **list = allocate(2, sizeof *list);
+	struct ibv_device **list = stand_in_allocate(2, sizeof *list);
 	if (!list)
 		return NULL;
 	list[0] = &copy0;
@@ -210,7 +212,7 @@ struct ibv_device **ibv_get_device_list(int *count)
 
 void ibv_free_device_list(struct ibv_device **list)
 {
-	release(list);
+	stand_in_release(list);
 }
 
 const char *ibv_get_device_name(struct ibv_device *device)
@@ -285,7 +287,7 @@ ssize_t _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *
 
 struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
 {
-	struct ibv_pd *pd = allocate(1, sizeof *pd);
+	struct ibv_pd *pd = stand_in_allocate(1, sizeof *pd);
 	if (pd)
 		pd->context = context;
 	return pd;
@@ -293,13 +295,13 @@ struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
 
 int ibv_dealloc_pd(struct ibv_pd *pd)
 {
-	release(pd);
+	stand_in_release(pd);
 	return 0;
 }
 
 struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *address, size_t length, int access)
 {
-	struct ibv_mr *mr = allocate(1, sizeof *mr);
+	struct ibv_mr *mr = stand_in_allocate(1, sizeof *mr);
 	(void)access;
 	if (!mr)
 		return NULL;
@@ -321,13 +323,13 @@ struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *address, size_t length,
 
 int ibv_dereg_mr(struct ibv_mr *mr)
 {
-	release(mr);
+	stand_in_release(mr);
 	return 0;
 }
 
 static struct ibv_mw *alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 {
-	struct ibv_mw *mw = allocate(1, sizeof *mw);
+	struct ibv_mw *mw = stand_in_allocate(1, sizeof *mw);
 	if (!mw)
 		return NULL;
 	mw->context = pd->context;
@@ -339,7 +341,7 @@ static struct ibv_mw *alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 
 static int dealloc_mw(struct ibv_mw *mw)
 {
-	release(mw);
+	stand_in_release(mw);
 	return 0;
 }
 
@@ -369,11 +371,11 @@ static void notify(int writer, const void *event, size_t size)
 
 struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
 {
-	struct channel *channel = allocate(1, sizeof *channel);
+	struct channel *channel = stand_in_allocate(1, sizeof *channel);
 	if (!channel)
 		return NULL;
 	if (!new_pipe(&channel->channel.fd, &channel->writer)) {
-		release(channel);
+		stand_in_release(channel);
 		return NULL;
 	}
 	channel->channel.context = context;
@@ -386,7 +388,7 @@ int ibv_destroy_comp_channel(struct ibv_comp_channel *channel)
 		return EBUSY;
 	close(channel->fd);
 	close(((struct channel *)channel)->writer);
-	release(channel);
+	stand_in_release(channel);
 	return 0;
 }
 
@@ -966,11 +968,11 @@ static int post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *request,
 
 struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *init)
 {
-	struct shared_queue *queue = allocate(1, sizeof *queue);
+	struct shared_queue *queue = stand_in_allocate(1, sizeof *queue);
 	if (!queue)
 		return NULL;
 	if (!make_ring(&queue->receives, init->attr.max_wr, init->attr.max_sge, 0)) {
-		release(queue);
+		stand_in_release(queue);
 		return NULL;
 	}
 	init->attr.max_wr = queue->receives.mask + 1;
@@ -999,7 +1001,7 @@ int ibv_destroy_srq(struct ibv_srq *srq)
 	pthread_cond_destroy(&srq->cond);
 	pthread_mutex_destroy(&srq->mutex);
 	release_lines(queue->receives.entries);
-	release(queue);
+	stand_in_release(queue);
 	return 0;
 }
 
@@ -1210,13 +1212,13 @@ int ibv_destroy_qp(struct ibv_qp *qp)
 
 struct ibv_context *ibv_open_device(struct ibv_device *device)
 {
-	struct device_context *opened = allocate(1, sizeof *opened);
+	struct device_context *opened = stand_in_allocate(1, sizeof *opened);
 	struct ibv_context *context;
 	if (!opened)
 		return NULL;
 	context = &opened->context;
 	if (!new_pipe(&context->async_fd, &opened->async_writer)) {
-		release(opened);
+		stand_in_release(opened);
 		return NULL;
 	}
 	/* abi_compat stays NULL: there is no verbs_context around this. */
@@ -1239,6 +1241,6 @@ int ibv_close_device(struct ibv_context *context)
 	close(context->async_fd);
 	close(context_of(context)->async_writer);
 	pthread_mutex_destroy(&context->mutex);
-	release(context);
+	stand_in_release(context);
 	return 0;
 }

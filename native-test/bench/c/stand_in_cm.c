@@ -6,6 +6,8 @@
  * the order of their causes and at once; nothing is lost, late or sent again. There is no time-wait.
  */
 #define _GNU_SOURCE
+#include "stand_in.h"
+
 #include <errno.h>
 #include <netinet/in.h>
 #include <pthread.h>
@@ -58,13 +60,13 @@ static int fails(int error)
 
 struct rdma_event_channel *rdma_create_event_channel(void)
 {
-	struct channel *channel = calloc(1, sizeof *channel);
+	struct channel *channel = stand_in_allocate(1, sizeof *channel);
 	if (!channel)
 		return NULL;
 	channel->end = &channel->first;
 	channel->channel.fd = eventfd(0, EFD_SEMAPHORE | EFD_CLOEXEC);
 	if (channel->channel.fd < 0) {
-		free(channel);
+		stand_in_release(channel);
 		return NULL;
 	}
 	return &channel->channel;
@@ -76,10 +78,10 @@ void rdma_destroy_event_channel(struct rdma_event_channel *destroyed)
 	while (channel->first) {
 		struct event *event = channel->first;
 		channel->first = event->next;
-		free(event);
+		stand_in_release(event);
 	}
 	close(channel->channel.fd);
-	free(channel);
+	stand_in_release(channel);
 }
 
 int rdma_get_cm_event(struct rdma_event_channel *from, struct rdma_cm_event **taken)
@@ -99,7 +101,7 @@ int rdma_get_cm_event(struct rdma_event_channel *from, struct rdma_cm_event **ta
 		gone = event->gone;
 		pthread_mutex_unlock(&lock);
 		if (gone)
-			free(event);
+			stand_in_release(event);
 	} while (gone);
 	*taken = &event->event;
 	return 0;
@@ -107,7 +109,7 @@ int rdma_get_cm_event(struct rdma_event_channel *from, struct rdma_cm_event **ta
 
 int rdma_ack_cm_event(struct rdma_cm_event *event)
 {
-	free(event);
+	stand_in_release(event);
 	return 0;
 }
 
@@ -118,7 +120,7 @@ static void tell(struct identifier *id, enum rdma_cm_event_type type, int status
 	static const uint64_t one = 1;
 	struct event *event;
 	struct channel *channel;
-	if (!id || !(event = calloc(1, sizeof *event)))
+	if (!id || !(event = stand_in_allocate(1, sizeof *event)))
 		return;
 	event->event.id = request ? &request->id : &id->id;
 	event->event.listen_id = request ? &id->id : NULL;
@@ -145,7 +147,7 @@ static void tell(struct identifier *id, enum rdma_cm_event_type type, int status
 
 static struct identifier *create(struct rdma_event_channel *channel, void *context)
 {
-	struct identifier *created = calloc(1, sizeof *created);
+	struct identifier *created = stand_in_allocate(1, sizeof *created);
 	if (!created)
 		return NULL;
 	created->id.channel = channel;
@@ -187,7 +189,7 @@ static void destroy(struct identifier *id)
 	if (id->peer)
 		id->peer->peer = NULL;
 	forget(id);
-	free(id);
+	stand_in_release(id);
 }
 
 /* Nothing names an identifier any more. */
