@@ -89,7 +89,7 @@ static void measure(const char *what, int parameter, int count, int depth, uint6
 	uint64_t *picoseconds = check_pointer(calloc(rounds, sizeof *picoseconds), "calloc");
 	queue = completion_queue(&device, 2 * (uint32_t)(count * depth));
 	for (int i = 0; i < count; i++)
-		pairs[i] = connected(&device, queue, (uint32_t)depth, 1, 0);
+		pairs[i] = connected(&device, queue, with_signals((uint32_t)depth), 1, 0);
 	round_of(duration, count, depth); /* warm-up */
 	for (size_t i = 0; i < rounds; i++)
 		picoseconds[i] = (uint64_t)(round_of(duration, count, depth) * 1000);

@@ -22,7 +22,9 @@ static volatile uint64_t sink; /* keeps the sums from being optimised away */
 
 static void receive(uint64_t id)
 {
-	struct ibv_recv_wr request = {.wr_id = id, .sg_list = &received[id], .num_sge = 1}, *refused;
+	_Alignas(CACHE_LINE) struct ibv_recv_wr request = {
+		.wr_id = id, .sg_list = &received[id], .num_sge = 1};
+	struct ibv_recv_wr *refused;
 	check(ibv_post_srq_recv(shared, &request, &refused), "ibv_post_srq_recv");
 }
 
@@ -82,7 +84,7 @@ static struct ibv_qp *sharing(struct device *device)
 		.recv_cq = queue,
 		.srq = shared,
 		.qp_type = IBV_QPT_RC,
-		.cap = {.max_send_wr = SENDS, .max_send_sge = 1, .max_inline_data = MOST_INLINE},
+		.cap = {.max_send_wr = with_signals(SENDS), .max_send_sge = 1, .max_inline_data = MOST_INLINE},
 	};
 	struct ibv_qp *pair = check_pointer(ibv_create_qp(device->pd, &init), "ibv_create_qp");
 	for (int i = 0; i < 3; i++) {
@@ -111,11 +113,10 @@ int main(int argc, char **argv)
 	}
 	measured = CLOCK_THREAD_CPUTIME_ID;
 	open_device(&device);
-	memory = check_pointer(aligned_alloc(4096, (RECEIVES + 1) * STRIDE / 4096 * 4096 + 4096),
-			       "aligned_alloc");
+	memory = pages((RECEIVES + 1) * STRIDE);
 	region = check_pointer(
 		ibv_reg_mr(device.pd, memory, (RECEIVES + 1) * STRIDE, IBV_ACCESS_LOCAL_WRITE), "ibv_reg_mr");
-	queue = completion_queue(&device, 2 * (uint32_t)count + RECEIVES);
+	queue = completion_queue(&device, 2 * (2 * (uint32_t)count + RECEIVES));
 	shared = check_pointer(ibv_create_srq(device.pd, &receives), "ibv_create_srq");
 	for (uint64_t i = 0; i < RECEIVES; i++) {
 		received[i] = (struct ibv_sge){(uintptr_t)memory + i * STRIDE, STRIDE, region->lkey};

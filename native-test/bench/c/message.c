@@ -9,7 +9,8 @@
 #define RECEIVES 16
 #define STRIDE 4160 /* at least */
 #define MOST_INLINE 128
-#define BATCH 1000 /* messages of 64 bytes between two looks at the clock */
+#define MOST_BATCH 1000 /* messages between two looks at the clock */
+#define LEAST_BATCH 32
 
 static struct ibv_qp *sender, *receiver;
 static struct ibv_cq *queue;
@@ -20,7 +21,9 @@ static volatile uint64_t sink; /* keeps the sums from being optimised away */
 
 static void receive(uint64_t id)
 {
-	struct ibv_recv_wr request = {.wr_id = id, .sg_list = &received[id], .num_sge = 1}, *refused;
+	_Alignas(CACHE_LINE) struct ibv_recv_wr request = {
+		.wr_id = id, .sg_list = &received[id], .num_sge = 1};
+	struct ibv_recv_wr *refused;
 	check(ibv_post_recv(receiver, &request, &refused), "ibv_post_recv");
 }
 
@@ -85,17 +88,17 @@ int main(int argc, char **argv)
 	}
 	measured = CLOCK_THREAD_CPUTIME_ID;
 	stride = bytes < STRIDE ? STRIDE : (bytes + 63) / 64 * 64;
-	batch = bytes < BATCH * BYTES ? BATCH * BYTES / bytes : 1;
+	batch = MOST_BATCH * BYTES / bytes;
+	batch = batch < LEAST_BATCH ? LEAST_BATCH : batch > MOST_BATCH ? MOST_BATCH : batch;
 	if (bytes <= MOST_INLINE)
 		flags |= IBV_SEND_INLINE;
 	open_device(&device);
-	memory = check_pointer(aligned_alloc(4096, 2 * RECEIVES * stride), "aligned_alloc");
-	memset(memory, 1, 2 * RECEIVES * stride);
+	memory = pages(2 * RECEIVES * stride);
 	region = check_pointer(
 		ibv_reg_mr(device.pd, memory, 2 * RECEIVES * stride, IBV_ACCESS_LOCAL_WRITE), "ibv_reg_mr");
-	queue = completion_queue(&device, 256);
-	sender = connected(&device, queue, 64, RECEIVES, MOST_INLINE);
-	receiver = connected(&device, queue, 64, RECEIVES, MOST_INLINE);
+	queue = completion_queue(&device, 512);
+	sender = connected(&device, queue, with_signals(64), RECEIVES, MOST_INLINE);
+	receiver = connected(&device, queue, with_signals(64), RECEIVES, MOST_INLINE);
 	connect_to(sender, receiver);
 	connect_to(receiver, sender);
 	for (uint64_t i = 0; i < RECEIVES; i++) {

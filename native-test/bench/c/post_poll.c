@@ -111,7 +111,7 @@ int main(int argc, char **argv)
 	open_device(&device);
 	buffer = device.buffer;
 	queue = completion_queue(&device, 512);
-	queue_pair = connected(&device, queue, 192, 1, 0);
+	queue_pair = connected(&device, queue, with_signals(128), 1, 0);
 	round_of(milliseconds * 1000000, (int)chain, build_once); /* warm-up */
 	for (uint64_t i = 0; i < rounds; i++)
 		result("post-poll", "chain=%d",

@@ -92,7 +92,7 @@ int main(int argc, char **argv)
 					     .buffer = devices[i].buffer,
 					     .duration = milliseconds * 1000000};
 		workers[i].queue = completion_queue(&devices[i], 32);
-		workers[i].queue_pair = connected(&devices[i], workers[i].queue, 16, 1, 0);
+		workers[i].queue_pair = connected(&devices[i], workers[i].queue, with_signals(16), 1, 0);
 	}
 	rate(workers, THREADS); /* warm-up */
 	for (uint64_t i = 0; i < rounds; i++) {
