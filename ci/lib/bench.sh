@@ -39,6 +39,10 @@ BENCH_BRIEF_JVM_IN_VM=(-XX:+TieredCompilation -XX:TieredStopAtLevel=1 -XX:Compil
 BENCH_FRESH_JVM_IN_VM=(--enable-native-access=ALL-UNNAMED -XX:+UseSerialGC)
 # Rows on the stand-in for libibverbs, whose provider only copies. The rows of JMH are measured by one program in Java, the rows of
 # peers by several programs: one process for each of them, each fork and each row.
+WHOLE_METHODS=(-XX:CompileCommand=quiet)
+for method in PostAndPoll::{one,chain,prepared} Messages::{byHand,throughAChannel,fromRegisteredMemory} RawLoop::{one,chain,many}; do
+    WHOLE_METHODS+=("-XX:CompileCommand=dontinline,dev.verbena.bench.$method") # as under JMH: see PostAndPoll
+done
 ROWS_OF_JMH=(post-poll post-poll-confined chain chain-confined batch-confined prepared-confined arm-await message allocation)
 ROWS_OF_PEERS=(peers-one peers-chain peers-queue-pairs peers-message-64 peers-message-65536 peers-message-1048576
     peers-connections-1 peers-connections-5000
@@ -159,7 +163,7 @@ here_is() { # ROW…
 
 # Measures rows on the stand-in for libibverbs, fork by fork: C, Java, C, Java.
 bench_here() {
-    local fork row benchmarks jmh=(-f 1 -wi 3 -w 1 -i 3 -r 1) short=(--rounds 3 --ms 500) load=(--rounds 3 --clock cpu)
+    local fork row benchmarks no_io_uring jmh=(-f 1 -wi 3 -w 1 -i 3 -r 1) short=(--rounds 3 --ms 500) load=(--rounds 3 --clock cpu)
     [ "$QUICK" = no ] || jmh=(-f 1 -wi 2 -w 1 -i 3 -r 500ms) load+=(--ms 30)
     for row in "${here[@]}"; do
         case $row in
@@ -199,7 +203,7 @@ bench_here() {
             bench_one idle-netty-java-1.txt "${java[@]}" -Xint -cp "$class_path" dev.verbena.bench.NettyIdle
         fi
         if here_is idle-channel && [ "$fork" = 1 ]; then
-            bench_one idle-channel-java-1.txt "${java[@]}" -Xint -cp "$class_path" dev.verbena.bench.IdleChannels
+            bench_one idle-channel-java-1.txt "${java[@]}" -Xint -cp "$class_path" dev.verbena.bench.IdleChannels --messages 1
         fi
         if here_is cold-start; then
             bench_one cold-start-java-$fork.txt "${REAL_TIME[@]}" "${java[@]}" -cp "$class_path" dev.verbena.bench.Startup "${EPOCHREALTIME/[^0-9]/}"
@@ -232,8 +236,10 @@ ask_peers() { # ROW
         return
     fi
     if [[ $1 == peers-netty-* ]]; then
-        printf "$1\t%s\n" netty-nio netty-io-uring netty-verbena
-        [ "$1" != peers-netty-64 ] || printf "peers-netty-allocation\t%s\n" netty-nio netty-io-uring netty-verbena
+        [ -n "${no_io_uring+known}" ] || no_io_uring=$("${java[@]}" -cp "$class_path" dev.verbena.bench.NettyTransport)
+        [ -z "$no_io_uring" ] || lacking=$'\t'$no_io_uring
+        printf "$1\t%s\n" netty-nio netty-verbena "netty-io-uring$lacking"
+        [ "$1" != peers-netty-64 ] || printf "peers-netty-allocation\t%s\n" netty-nio netty-verbena "netty-io-uring$lacking"
         return
     fi
     if [[ $1 == peers-connections-* ]]; then
@@ -251,7 +257,8 @@ ask_peers() { # ROW
 
 # C, the others and this library, one after the other. Time is that of a thread on a processor: other work moves it less.
 bench_peers() { # ROW FORK
-    local brief=(--ms 100 --rounds 2) shape c=() verbena=() turns=("${java[@]}" -cp "$class_path" dev.verbena.bench.MessageTurns)
+    local brief=(--ms 100 --rounds 2) shape c=() verbena=() java=("${java[@]}" "${WHOLE_METHODS[@]}")
+    local turns=("${java[@]}" -cp "$class_path" dev.verbena.bench.MessageTurns)
     local netty=("${java[@]}" -Dio.netty.leakDetection.level=disabled -cp "$class_path")
     case $1 in
         peers-message-*)
@@ -267,13 +274,13 @@ bench_peers() { # ROW FORK
             case $1 in
                 # It takes longer until all of HTTP/2 is compiled.
                 *-grpc) netty+=(dev.verbena.bench.GrpcTurns) brief=(--ms 400 --rounds 2) ;;
-                *-flight) netty=("${netty[0]}" --add-opens=java.base/java.nio=ALL-UNNAMED "${netty[@]:1}" dev.verbena.bench.FlightTurns) brief=(--ms 400 --rounds 2) ;;
+                *-flight) netty=("${netty[0]}" --add-opens=java.base/java.nio=ALL-UNNAMED "${netty[@]:1}" dev.verbena.bench.FlightTurns) brief=(--ms 2000 --rounds 2) ;;
                 *) netty+=(dev.verbena.bench.NettyTurns) brief+=(--bytes "${1##*-}") ;;
             esac
             peer netty-epoll c "${netty[@]}" epoll "${brief[@]}"
             peer netty-verbena java "${netty[@]}" verbena "${brief[@]}"
             peer netty-nio java "${netty[@]}" nio "${brief[@]}"
-            peer netty-io-uring java "${netty[@]}" io_uring "${brief[@]}"
+            [ -n "$no_io_uring" ] || peer netty-io-uring java "${netty[@]}" io_uring "${brief[@]}"
             return
             ;;
         peers-connections-*)
@@ -329,6 +336,7 @@ describe_machine() {
     [ ${#there[@]} = 0 ] || echo "JVM options where the devices are: ${java_there[*]:1}"
     [ -z "${VERBENA_FRESH_JVM-}" ] || echo "JVM options of first-round-trips, instead: $VERBENA_FRESH_JVM"
     [ -z "${VERBENA_BRIEF_JVM-}" ] || echo "JVM options of connect and first-message, in addition: $VERBENA_BRIEF_JVM"
+    ! here_is cold-start || echo "starts of JVMs: at $([ ${#REAL_TIME[@]} = 0 ] && echo "the usual priority" || echo "real-time priority (chrt -r 1)")"
     [ ${#here[@]} = 0 ] || echo "random addresses: $([ ${#FIXED_ADDRESSES[@]} = 0 ] && echo yes || echo 'no (setarch -R)')"
     echo "C compiler: $("${CC:-cc}" --version | head -n 1)"
     if have_apt; then
