@@ -37,7 +37,7 @@ import java.util.List;
 public final class FlightTurns {
     private static final int ROWS = 128 << 10; // of a batch: 1 MiB
     private static final int BATCHES = 64; // of a stream
-    private static final int WARM_UPS = 8; // gRPC and Flight are compiled then
+    private static final int WARM_UPS = 4; // gRPC and Flight are compiled then
     private static final OperatingSystemMXBean SYSTEM =
             (OperatingSystemMXBean) ManagementFactory.getOperatingSystemMXBean();
     private static final Schema SCHEMA =
@@ -85,7 +85,7 @@ public final class FlightTurns {
                 int rounds = options.number("--rounds", 2);
                 long nanos = options.number("--ms", 150) * 1_000_000L;
                 for (int round = -WARM_UPS; round < rounds; round++) {
-                    double each = round(client, round < 0 ? 10 * nanos : nanos);
+                    double each = round(client, round < 0 ? 2 * nanos : nanos);
                     if (round >= 0) {
                         Results.print("netty-flight", what, each, "ns");
                     }

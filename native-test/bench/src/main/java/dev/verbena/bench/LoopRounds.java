@@ -57,6 +57,11 @@ final class LoopRounds {
         return round < rounds;
     }
 
+    /** Whether the rounds that count are still to come. */
+    boolean areWarmUps() {
+        return round < 0;
+    }
+
     private void begin() {
         times = 0;
         allocated = THREADS.getCurrentThreadAllocatedBytes();

@@ -188,7 +188,7 @@ public final class NettyRequests {
 
         @Override
         public void channelActive(ChannelHandlerContext context) {
-            send(context, BYTES);
+            send(context, BYTES, false);
         }
 
         @Override
@@ -198,7 +198,7 @@ public final class NettyRequests {
                 mark();
             }
             if (answers < last) {
-                send(context, BYTES);
+                send(context, BYTES, false);
             } else {
                 var _ = context.close();
             }

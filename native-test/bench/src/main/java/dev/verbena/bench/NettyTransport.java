@@ -13,6 +13,7 @@ import io.netty.channel.epoll.EpollSocketChannel;
 import io.netty.channel.nio.NioIoHandler;
 import io.netty.channel.socket.nio.NioServerSocketChannel;
 import io.netty.channel.socket.nio.NioSocketChannel;
+import io.netty.channel.uring.IoUring;
 import io.netty.channel.uring.IoUringIoHandler;
 import io.netty.channel.uring.IoUringServerSocketChannel;
 import io.netty.channel.uring.IoUringSocketChannel;
@@ -30,6 +31,16 @@ record NettyTransport(
         String address,
         Class<? extends ServerChannel> server,
         Class<? extends Channel> client) {
+    /**
+     * Prints what this machine lacks for io_uring, if anything: a kernel or a sandbox may refuse
+     * it.
+     */
+    public static void main(String[] arguments) {
+        if (!IoUring.isAvailable()) {
+            System.out.println("io_uring: " + IoUring.unavailabilityCause().getMessage());
+        }
+    }
+
     /** The transport that is called verbena, nio, epoll or io_uring. */
     static NettyTransport named(String name) {
         return switch (name) {

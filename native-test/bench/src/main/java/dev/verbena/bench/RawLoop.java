@@ -21,6 +21,7 @@ public final class RawLoop {
     private static final int BATCH = 1000;
     private static final int CHAIN = 16;
     private static final int WARM_UPS = 2;
+    private static final int CACHE_LINE = 64;
 
     /** All of memory: fields are at addresses in it. */
     @SuppressWarnings("restricted")
@@ -52,15 +53,15 @@ public final class RawLoop {
         this.chain = chain;
         RawDevice device = new RawDevice();
         buffers = device.buffers().address();
-        MemorySegment both = device.completionQueue(2 * pairs * chain);
+        MemorySegment both = device.completionQueue(pairs == 1 ? 512 : 2 * pairs);
         queue = both.address();
         queuePairs = new long[pairs];
         for (int i = 0; i < pairs; i++) {
-            queuePairs[i] = device.queuePair(both, chain).address();
+            queuePairs[i] = device.queuePair(both, pairs == 1 ? 192 : 2).address();
         }
         queuePair = queuePairs[0];
-        requests = ibv_send_wr.allocateArray(chain, Arena.global()).address();
-        completions = ibv_wc.allocateArray(CHAIN, Arena.global()).address();
+        requests = Arena.global().allocate(chain * REQUEST, CACHE_LINE).address();
+        completions = Arena.global().allocate(CHAIN * COMPLETION, CACHE_LINE).address();
         refused = Arena.global().allocate(Verbs.C_POINTER).address();
     }
 
@@ -98,7 +99,7 @@ public final class RawLoop {
     private double round(long nanos) {
         LongSupplier once =
                 queuePairs.length > 1 ? this::many : chain > 1 ? this::chain : this::one;
-        int batch = 1 + BATCH / (queuePairs.length * chain);
+        int batch = 1 + BATCH / queuePairs.length;
         long sum = 0;
         long times = 0;
         long start = ThreadClock.nanos();
