@@ -304,8 +304,7 @@ public final class Adapter extends NativeObject {
      */
     @CheckReturnValue
     public Listener listen(InetSocketAddress address, int backlog, Consumer<Connector> handler) {
-        return listen(
-                address, backlog, Listener.threads(backlog), handler, Listener.FORGOTTEN_AFTER);
+        return listen(address, backlog, Listener.threads(), handler, Listener.FORGOTTEN_AFTER);
     }
 
     /**

@@ -78,7 +78,6 @@ public final class Connector extends NativeObject {
         super(adapter, listener);
         this.adapter = adapter;
         this.connection = connection;
-        connection.onExpired(this::expire);
         reportEnd();
     }
 
@@ -278,7 +277,7 @@ public final class Connector extends NativeObject {
      * connector, so that it keeps neither adapter nor listener open; later calls that would answer
      * throw the reason.
      */
-    private void expire(VerbenaException why) {
+    void expire(VerbenaException why) {
         expired = why; // before close(): a thread that finds this closed reads it
         try {
             close();

@@ -57,9 +57,9 @@ public final class Listener extends NativeObject {
     private final Listening listening;
     private volatile boolean stopped; // requests still waiting for a thread are then refused
 
-    static Executor threads(int backlog) {
-        int waiting = backlog <= 0 ? USUAL_BACKLOG : backlog;
-        return new LimitedExecutor(Threads.POOL, HANDLERS, waiting);
+    /** Threads for the handler. The backlog limits how many requests wait for them. */
+    static Executor threads() {
+        return new LimitedExecutor(Threads.POOL, HANDLERS);
     }
 
     Listener(
@@ -112,13 +112,23 @@ public final class Listener extends NativeObject {
             return;
         }
         try {
-            executor.execute(() -> Uncaught.run(() -> handle(connector, request)));
+            Runnable task = () -> Uncaught.run(() -> handle(connector, request));
+            request.onExpired(why -> expire(connector, task, why));
+            executor.execute(task);
         } catch (RejectedExecutionException e) {
             connector.close(); // refuses the request: the executor is full
         } catch (Throwable t) {
             connector.close();
             throw t;
         }
+    }
+
+    /** The backlog does not count the request any more, so its task must not wait either. */
+    private void expire(Connector connector, Runnable task, VerbenaException why) {
+        if (executor instanceof LimitedExecutor own) {
+            own.remove(task);
+        }
+        connector.expire(why);
     }
 
     private void handle(Connector connector, ConnectionStateMachine request) {

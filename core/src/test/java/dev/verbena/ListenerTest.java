@@ -216,7 +216,7 @@ class ListenerTest {
     @Nested
     class ARequestThatNobodyAnswers {
         private final Semaphore handed = new Semaphore(0);
-        private final LimitedExecutor serial = new LimitedExecutor(Threads.POOL, 1, 1000);
+        private final LimitedExecutor serial = new LimitedExecutor(Threads.POOL, 1);
 
         private Listener listener(
                 int backlog, Duration within, Executor executor, Consumer<Connector> handler) {
@@ -370,6 +370,17 @@ class ListenerTest {
             report();
             later.remove().run();
             assertThat(requests).isEmpty();
+        }
+
+        @Test
+        void doesNotWaitForAThreadAnyMore() throws Exception {
+            LimitedExecutor busy = new LimitedExecutor(Threads.POOL, 0);
+            Listener listener = listener(1, Duration.ofMillis(20), busy, requests::add);
+            for (int i = 0; i < 3; i++) {
+                ask(listener);
+                assertThat(report()).hasMessageContaining("within 20 ms");
+            }
+            assertThat(busy.idle()).isTrue();
         }
 
         @Test

@@ -5,7 +5,6 @@ import dev.verbena.internal.util.Uncaught;
 
 import java.util.Queue;
 import java.util.concurrent.Executor;
-import java.util.concurrent.RejectedExecutionException;
 
 /**
  * Runs tasks on a limited number of threads of another executor; further tasks wait, in order.
@@ -16,35 +15,25 @@ import java.util.concurrent.RejectedExecutionException;
 public final class LimitedExecutor implements Executor {
     private final Executor threads;
     private final int limit;
-    private final int capacity;
 
     // Both under the queue's lock.
     private final Queue<Runnable> waiting = new SafeQueue<>();
     private int running; // threads that run tasks, or are about to
 
-    /**
-     * Creates an executor that has no thread yet. Tasks are rejected while {@code capacity} others
-     * wait.
-     */
-    public LimitedExecutor(Executor threads, int limit, int capacity) {
+    /** Creates an executor that has no thread yet. */
+    public LimitedExecutor(Executor threads, int limit) {
         this.threads = threads;
         this.limit = limit;
-        this.capacity = capacity;
     }
 
     /**
      * Runs a task, at once or after those that wait.
      *
-     * @throws RejectedExecutionException when too many wait
      * @throws Error when no thread can be started for it; it does not run then
      */
     @Override
     public void execute(Runnable task) {
         synchronized (waiting) {
-            if (waiting.size() >= capacity) {
-                throw new RejectedExecutionException(
-                        "%d tasks run and %d wait already".formatted(running, waiting.size()));
-            }
             waiting.add(task);
             if (running == limit) {
                 return;
@@ -61,6 +50,13 @@ public final class LimitedExecutor implements Executor {
                 }
             }
             throw t;
+        }
+    }
+
+    /** Removes a task that still waits. */
+    public void remove(Runnable task) {
+        synchronized (waiting) {
+            waiting.remove(task);
         }
     }
 

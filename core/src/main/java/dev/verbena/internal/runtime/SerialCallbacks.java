@@ -17,7 +17,7 @@ public final class SerialCallbacks implements Executor {
     private volatile @Nullable Thread running;
 
     public SerialCallbacks(Executor threads) {
-        one = new LimitedExecutor(threads, 1, Integer.MAX_VALUE);
+        one = new LimitedExecutor(threads, 1);
     }
 
     @Override

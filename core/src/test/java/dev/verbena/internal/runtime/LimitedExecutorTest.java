@@ -18,7 +18,6 @@ import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.Executor;
-import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 
@@ -46,15 +45,16 @@ class LimitedExecutorTest {
         private final Queue<Runnable> threads = new ArrayDeque<>(); // that were asked for
 
         @Test
-        void startsThreadsUpToItsLimitAndRejectsBeyondItsRoom() {
-            LimitedExecutor two = new LimitedExecutor(threads::add, 2, 3);
+        void startsThreadsUpToItsLimitAndDoesNotRunWhatWasRemoved() {
+            LimitedExecutor two = new LimitedExecutor(threads::add, 2);
             for (int i = 0; i < 3; i++) {
                 int so = i;
                 two.execute(() -> ran.add(so));
             }
             assertThat(threads).hasSize(2);
-            assertThatThrownBy(() -> two.execute(() -> ran.add(9)))
-                    .isInstanceOf(RejectedExecutionException.class);
+            Runnable removed = () -> ran.add(9);
+            two.execute(removed);
+            two.remove(removed);
             assertThat(two.idle()).isFalse();
             threads.remove().run();
             assertThat(ran).containsExactly(0, 1, 2);
@@ -77,8 +77,7 @@ class LimitedExecutorTest {
                                 }
                                 threads.add(task);
                             },
-                            1,
-                            10);
+                            1);
             assertThatThrownBy(() -> one.execute(() -> ran.add(0))).isSameAs(NO_THREAD);
             assertThat(one.idle()).isTrue();
             one.execute(() -> ran.add(1));
