@@ -29,8 +29,9 @@ final class Page {
             cost of the program and of the calls, without a NIC and a network. Times are processor time of the thread.
             *Tuned C* fills in its requests once. *Raw FFM* and *bare JNI* make the two calls from Java without a library:
             they check nothing and keep no records. *Confined* queues belong to one thread, *shared* ones to all; a *batch*
-            is recorded once and posted again. Instructions are those of both sides on Soft-RoCE, per packet, counted by
-            an emulator: times mean nothing there.
+            is recorded once and posted again. Unlike a NIC's, this provider has no doorbell and no write barriers; a post
+            takes the lock of the completion queue, too. Instructions are those of both sides on Soft-RoCE, per packet,
+            counted by an emulator: times mean nothing there.
             """,
                     Stream.of(
                                     peers(Row.PEERS_ONE),
@@ -64,7 +65,8 @@ final class Page {
             has no network: this is the work of the host when a NIC executes the requests. *Queue pairs by hand* and C
             send from registered memory, poll two completions and post the receive again. A *channel* also counts credit,
             watches a deadline, and calls a callback and a handler; it copies the message into registered memory, or sends
-            it from there. *Java NIO* sends over a TCP connection on the loopback interface: direct buffers, no selector,
+            it from there. A message has arrived when it is polled for: no poll comes up empty, as most do when a program
+            waits for a network. *Java NIO* sends over a TCP connection on the loopback interface: direct buffers, no selector,
             reads that find the message. C and queue pairs by hand use 16 buffers on each side in turn, which the caches do
             not hold if messages are large. Neither latency nor throughput of a network is measured. Soft-RoCE saves nothing:
             its kernel module sends UDP packets.
@@ -196,8 +198,9 @@ final class Page {
             A client sends a request through Netty, and the server an answer of 64 bytes. Both are on one event loop, and
             the times are its processor time, in user space and in the kernel. The pipelines are the same: each end counts
             bytes, and takes a buffer for each message from its channel's allocator. Verbena runs on a provider that copies
-            each message and has no network: this is the work of the host when a NIC executes the requests. The others send
-            over a TCP connection on the loopback interface. Netty looks for leaks in none of them
+            each message and has no network: this is the work of the host when a NIC executes the requests, except that no
+            poll comes up empty, as most do while a loop polls for a network. The others send over a TCP connection on the
+            loopback interface. Netty looks for leaks in none of them
             (`io.netty.leakDetection.level=disabled`); what it does by default allocates some 60 bytes for each request.
             In a unary call of gRPC, HTTP/2 and gRPC itself take most of the time. Arrow Flight has threads of its own, so
             its times are those of the whole process. Neither latency nor throughput of a network is measured. Soft-RoCE
