@@ -128,7 +128,7 @@ class SecretsTest {
         assertThat(tokens).isNotEmpty();
         assertThat(texts).hasSizeGreaterThan(30);
         search(Files.readAllBytes(file));
-        row.faults(texts.size()).losses(found).write();
+        row.inputs(texts.size()).losses(found).write();
         assertThat(found).isZero();
     }
 
