@@ -30,6 +30,8 @@ final class SoftRoceQuirks extends Quirks implements Runnable {
 
     private final Supplier<AdapterEvents> events;
     private final Map<CompletionArming, Watch> watches = new ConcurrentHashMap<>();
+    private final Runnable lookAtAll =
+            () -> watches.values().forEach(watch -> Uncaught.run(watch::look));
     private boolean scheduled; // guarded by this
 
     SoftRoceQuirks(Supplier<AdapterEvents> events) {
@@ -50,17 +52,18 @@ final class SoftRoceQuirks extends Quirks implements Runnable {
     }
 
     private synchronized void schedule() {
-        scheduled = !watches.isEmpty();
-        if (scheduled) {
+        boolean needed = !watches.isEmpty();
+        if (needed) {
             events.get().timers().after(INTERVAL, this);
         }
+        scheduled = needed;
     }
 
     /** Called by the event thread. */
     @Override
     public void run() {
-        schedule(); // first: it goes on, whatever fails below
-        watches.values().forEach(watch -> Uncaught.run(watch::look));
+        schedule(); // first: if there is no memory for it, this runs again
+        Uncaught.run(lookAtAll);
     }
 
     /** What was seen of one completion queue. For the event thread. */

@@ -2,6 +2,7 @@ package dev.verbena.internal.queue;
 
 import dev.verbena.internal.runtime.Timers;
 import dev.verbena.internal.util.Text;
+import dev.verbena.internal.util.Uncaught;
 import dev.verbena.internal.verbs.WorkCompletions;
 
 import org.jspecify.annotations.Nullable;
@@ -52,6 +53,7 @@ public final class StallWatch {
         private int completed = ledger.retired();
         private int checksInVain; // since a request completed, or the first was outstanding
         private boolean failed;
+        private final Runnable check = this::check;
 
         Check(long interval) {
             this.interval = interval;
@@ -67,7 +69,11 @@ public final class StallWatch {
                 finish(); // the device had time to flush
                 return;
             }
-            timers.after(interval, this); // first: the watchdog survives what fails below
+            timers.after(interval, this); // first: if there is no memory for it, this runs again
+            Uncaught.run(check);
+        }
+
+        private void check() {
             if (noteProgress() && checksInVain > CHECKS) {
                 var _ = pair.sends().drained(); // the program may not have polled for so long
                 if (ledger.retired() == completed) {

@@ -27,7 +27,7 @@ public final class Timers {
             this.number = number;
         }
 
-        /** Removes the task; does nothing when it has run. */
+        /** Removes the task; does nothing when it runs or has run. */
         public void cancel() {
             due.remove(this);
         }
@@ -55,7 +55,10 @@ public final class Timers {
         this.wake = wake;
     }
 
-    /** Adds a task. What it throws is reported. */
+    /**
+     * Adds a task. What it throws is reported. After an OutOfMemoryError it runs again: it may not
+     * have had the memory to add its next run, or to end what waits for it.
+     */
     public Timer after(long nanoseconds, Runnable task) {
         long wait = Math.clamp(nanoseconds, 0, LONGEST);
         Timer timer = new Timer(System.nanoTime() + wait, numbers.getAndIncrement());
@@ -68,15 +71,23 @@ public final class Timers {
         return timer;
     }
 
-    /** Runs the tasks that are due. */
+    /**
+     * Runs the tasks that are due.
+     *
+     * @throws OutOfMemoryError of a task, which stays due
+     */
     public void run() {
         for (var first = due.firstEntry();
                 first != null && first.getKey().time - System.nanoTime() <= 0;
                 first = due.firstEntry()) {
-            if (due.remove(first.getKey()) != null) {
-                // May end in the last close of an object, which the device may refuse.
-                Uncaught.run(first.getValue());
+            try {
+                first.getValue().run();
+            } catch (OutOfMemoryError e) {
+                throw e;
+            } catch (Throwable t) { // of the last close of an object, which the device may refuse
+                Uncaught.report(t);
             }
+            first.getKey().cancel();
         }
     }
 

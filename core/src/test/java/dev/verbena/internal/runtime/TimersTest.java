@@ -1,6 +1,7 @@
 package dev.verbena.internal.runtime;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import org.junit.jupiter.api.Test;
 
@@ -47,6 +48,25 @@ class TimersTest {
         assertThat(timers.sleepMillis()).isZero();
         timers.run();
         assertThat(done).containsExactly("overdue");
+    }
+
+    /** It may be a check that could not add its next run. */
+    @Test
+    void whatFindsNoMemoryIsDoneLater() {
+        AtomicInteger runs = new AtomicInteger();
+        timers.after(
+                0,
+                () -> {
+                    if (runs.incrementAndGet() == 1) {
+                        throw new OutOfMemoryError("Java heap space");
+                    }
+                    done.add("done");
+                });
+        assertThatThrownBy(timers::run).isInstanceOf(OutOfMemoryError.class);
+        assertThat(timers.sleepMillis()).isZero();
+        timers.run();
+        assertThat(done).containsExactly("done");
+        assertThat(timers.sleepMillis()).isEqualTo(-1);
     }
 
     @Test
