@@ -62,7 +62,7 @@ final class ConnectionHandle extends QueuePairHandle {
         super(
                 new Traits(
                         queuePair.number(),
-                        queuePair.sharedReceives(),
+                        queuePair.receives() == null,
                         queuePair.invalidatable(),
                         Math.min(queuePair.inboundReads(), MOST_READS),
                         Math.min(queuePair.outboundReads(), MOST_READS),

@@ -1,6 +1,7 @@
 package dev.verbena.internal.connect;
 
 import dev.verbena.Status;
+import dev.verbena.internal.verbs.ConnectionEvent;
 
 /** How an established connection has ended. */
 public enum CloseReason {
@@ -21,6 +22,15 @@ public enum CloseReason {
 
     CloseReason(Status status) {
         this.status = status;
+    }
+
+    /** Which one an event means. After LOST, what the peer sent last may not have arrived. */
+    static CloseReason of(ConnectionEvent event) {
+        boolean closed =
+                event.kind() == ConnectionEvent.Kind.DISCONNECTED
+                        ? event.status() == 0
+                        : event.rejectedByProgram();
+        return closed ? PEER : LOST;
     }
 
     /** The status that the program's callback receives. */

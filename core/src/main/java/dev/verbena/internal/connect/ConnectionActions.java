@@ -38,10 +38,6 @@ final class ConnectionActions {
     // How long the peer may take to confirm a close: the kernel repeats the message after 4.3 s.
     private static final long CLOSE_TIMEOUT = TimeUnit.SECONDS.toNanos(10);
 
-    // How often a drain is looked at: the interval doubles from one to the other.
-    private static final long FIRST_INTERVAL = TimeUnit.MICROSECONDS.toNanos(200);
-    private static final long LAST_INTERVAL = TimeUnit.MILLISECONDS.toNanos(20);
-
     private final ConnectionStateMachine machine;
     private final ConnectionEvents events;
     private final String device;
@@ -64,8 +60,6 @@ final class ConnectionActions {
     private boolean assumeInvalidatable;
     private @Nullable VerbenaException storedReason;
     private String disconnectReason = "";
-    private long drainEnds;
-    private long drainInterval;
     private Timers.@Nullable Timer closeTimer;
     private Runnable whenClosed = () -> {};
     private Consumer<VerbenaException> onExpired = why -> {};
@@ -238,8 +232,7 @@ final class ConnectionActions {
             return failing.reason();
         }
         ConnectionEvent event = ((Event) input).event();
-        if (event.kind() == ConnectionEvent.Kind.REJECTED
-                && event.status() == ConnectionEvent.REJECTED_BY_PROGRAM) {
+        if (event.rejectedByProgram()) {
             peerData = PrivateData.read(event, peerData.inboundReads(), peerData.outboundReads());
         }
         return FailureMessages.ofEvent(input.trigger(), event, from, peer, device, resolved);
@@ -370,8 +363,6 @@ final class ConnectionActions {
 
     private void startDrain(Disconnect call, Outcome outcome) {
         begin(call.timeout(), outcome);
-        drainEnds = outstandingStep().halfTime();
-        drainInterval = FIRST_INTERVAL;
         queuePair().drain();
         checkDrain(outcome);
     }
@@ -381,12 +372,8 @@ final class ConnectionActions {
      * wait for here: looked at soon, then less often.
      */
     private void checkDrain(Outcome outcome) {
-        if (queuePair().drained() || System.nanoTime() - drainEnds >= 0) {
+        if (queuePair().drained() || !outstandingStep().checkDrainLater()) {
             outcome.followedBy = ConnectionTrigger.DRAINED;
-        } else {
-            events.timers()
-                    .after(drainInterval, () -> machine.signal(ConnectionTrigger.DRAIN_TIMER));
-            drainInterval = Math.min(2 * drainInterval, LAST_INTERVAL);
         }
     }
 
@@ -445,17 +432,8 @@ final class ConnectionActions {
             queuePair().refusePosts();
             identifier().disconnect(); // confirms
         } finally {
-            end.complete(closedByPeer(event) ? CloseReason.PEER : CloseReason.LOST);
+            end.complete(CloseReason.of(event));
         }
-    }
-
-    /** Otherwise what the peer sent last may not have arrived. */
-    private static boolean closedByPeer(ConnectionEvent event) {
-        return switch (event.kind()) {
-            case DISCONNECTED -> event.status() == 0;
-            case REJECTED -> event.status() == ConnectionEvent.REJECTED_BY_PROGRAM;
-            default -> false;
-        };
     }
 
     private void reportFailedRequest() {

@@ -11,11 +11,18 @@ import java.util.concurrent.TimeUnit;
 
 /** A call of NDK's that waits for the peer: its future and its deadline. */
 final class ConnectionStep {
+    // How often a drain is looked at: the interval doubles from one to the other.
+    private static final long FIRST_INTERVAL = TimeUnit.MICROSECONDS.toNanos(200);
+    private static final long LAST_INTERVAL = TimeUnit.MILLISECONDS.toNanos(20);
+
+    private final Timers timers;
+    private final ConnectionStateMachine connection;
     private final CompletableFuture<Void> future = new CompletableFuture<>();
     private final Duration timeout;
     private final long nanoseconds; // the longest that there is where the timeout is longer
     private final long deadline;
     private final Timers.Timer timer;
+    private long drainInterval = FIRST_INTERVAL;
 
     /**
      * Begins a step.
@@ -24,6 +31,8 @@ final class ConnectionStep {
      *     #cancelDeadline} was called before
      */
     ConnectionStep(Timers timers, Duration timeout, ConnectionStateMachine connection) {
+        this.timers = timers;
+        this.connection = connection;
         this.timeout = timeout;
         this.nanoseconds = TimeUnit.NANOSECONDS.convert(timeout);
         this.deadline = System.nanoTime() + nanoseconds;
@@ -38,9 +47,17 @@ final class ConnectionStep {
         return timeout;
     }
 
-    /** When half of the time will have passed, by {@link System#nanoTime}. */
-    long halfTime() {
-        return System.nanoTime() + nanoseconds / 2;
+    /**
+     * Fires {@link ConnectionTrigger#DRAIN_TIMER} soon, and later each time. Returns false, and
+     * does not, when half of the time is over.
+     */
+    boolean checkDrainLater() {
+        if (deadline - System.nanoTime() <= nanoseconds / 2) {
+            return false;
+        }
+        timers.after(drainInterval, () -> connection.signal(ConnectionTrigger.DRAIN_TIMER));
+        drainInterval = Math.min(2 * drainInterval, LAST_INTERVAL);
+        return true;
     }
 
     /** Whether the deadline is still to come. */

@@ -77,6 +77,29 @@ public final class FlightRecording {
         }
     }
 
+    public static void failed(
+            String device,
+            int queuePair,
+            @Nullable Peer peer,
+            String operation,
+            long context,
+            String status,
+            int providerStatus,
+            int vendorError) {
+        if (on()) {
+            FailedCompletionEvent event = new FailedCompletionEvent();
+            event.device = device;
+            event.queuePair = queuePair;
+            event.peer = OfQueuePair.text(peer);
+            event.operation = operation;
+            event.context = context;
+            event.status = status;
+            event.providerStatus = providerStatus;
+            event.vendorError = vendorError;
+            event.commit();
+        }
+    }
+
     public static void bound(String device, int queuePair, int token, long address, long length) {
         if (on() && WindowBoundEvent.wanted()) {
             WindowBoundEvent event = new WindowBoundEvent();
@@ -304,29 +327,6 @@ public final class FlightRecording {
         @Label("Vendor Error")
         @Description("The provider's own code (vendor_err)")
         int vendorError;
-
-        public static void record(
-                String device,
-                int queuePair,
-                @Nullable Object peer,
-                String operation,
-                long context,
-                String status,
-                int providerStatus,
-                int vendorError) {
-            FailedCompletionEvent event = new FailedCompletionEvent();
-            if (event.shouldCommit()) {
-                event.device = device;
-                event.queuePair = queuePair;
-                event.peer = text(peer);
-                event.operation = operation;
-                event.context = context;
-                event.status = status;
-                event.providerStatus = providerStatus;
-                event.vendorError = vendorError;
-                event.commit();
-            }
-        }
     }
 
     // Posts and polls call wanted() of the next three events, so it allocates nothing.

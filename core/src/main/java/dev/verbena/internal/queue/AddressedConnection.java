@@ -30,6 +30,7 @@ public final class AddressedConnection {
     private final int lid;
     private final boolean ethernet;
     private volatile Port.@Nullable GidEntry gid; // null until it is asked for
+    private boolean connected; // and not ended; guarded by this
     private final int firstSequence = ThreadLocalRandom.current().nextInt() & SEQUENCE_BITS;
 
     AddressedConnection(NativeQueuePair pair, Port port, Port.@Nullable GidEntry gid) {
@@ -52,7 +53,7 @@ public final class AddressedConnection {
                 .withLid(lid)
                 .withInboundReads(pair.inboundReads())
                 .withInvalidatable(pair.invalidatable())
-                .withSharedReceives(pair.sharedReceives());
+                .withSharedReceives(pair.receives() == null);
     }
 
     /** The GID that peers know it by, or null on InfiniBand, where the LID is enough. */
@@ -90,7 +91,8 @@ public final class AddressedConnection {
                 options.accept(change);
                 Errno.check(pair.change(change), "ibv_modify_qp(RTS)", advice.apply(""));
             }
-            pair.connected(peer, to.invalidatable(), reads, true);
+            pair.connected(peer, to.invalidatable(), reads);
+            established();
         } catch (Throwable t) {
             pair.progress().giveUpConnecting();
             if (event != null) {
@@ -101,6 +103,22 @@ public final class AddressedConnection {
         if (event != null) {
             event.end(null);
         }
+    }
+
+    private synchronized void established() {
+        connected = true;
+    }
+
+    /** Records the end of the connection, once, as no connector does. */
+    void ended(boolean byRequest) {
+        synchronized (this) {
+            if (!connected) {
+                return;
+            }
+            connected = false;
+        }
+        String reason = byRequest && !pair.progress().flushed() ? "REQUEST_FAILED" : "LOCAL";
+        FlightRecording.disconnected(pair.deviceName(), pair.number(), pair.peer(), reason);
     }
 
     private void moveToReadyToReceive(

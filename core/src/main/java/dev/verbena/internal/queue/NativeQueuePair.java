@@ -12,7 +12,6 @@ import dev.verbena.QueuePairLimits;
 import dev.verbena.QueuePairState;
 import dev.verbena.VerbenaException;
 import dev.verbena.internal.events.FlightRecording;
-import dev.verbena.internal.events.FlightRecording.FailedCompletionEvent;
 import dev.verbena.internal.runtime.Teardown;
 import dev.verbena.internal.runtime.Threads;
 import dev.verbena.internal.verbs.DeviceControl;
@@ -62,7 +61,6 @@ public abstract class NativeQueuePair extends Endpoint {
     private final WindowRequests windowRequests;
     private final @Nullable ReceiveQueue receives; // null with a shared receive queue
     private final @Nullable CompletableFuture<Void> lastReceive; // null if receives are its own
-    private volatile long errorSince; // by nanoTime; 0 while it is not in the error state
 
     private final QueuePairProgress progress = new QueuePairProgress();
     private volatile @Nullable Peer peer; // null until it was connected, and where it is not known
@@ -180,7 +178,7 @@ public abstract class NativeQueuePair extends Endpoint {
                         device.context(),
                         address,
                         poller,
-                        this::moveToError);
+                        this::toError);
         poller.enter(ledger);
         return queue;
     }
@@ -259,10 +257,6 @@ public abstract class NativeQueuePair extends Endpoint {
                 | (inboundReads() > 0 && info.atomics() ? Rights.REMOTE_ATOMIC : 0);
     }
 
-    public boolean sharedReceives() {
-        return receives == null;
-    }
-
     public boolean invalidatable() {
         return info.invalidatableWindows();
     }
@@ -325,7 +319,7 @@ public abstract class NativeQueuePair extends Endpoint {
     public boolean open(
             @Nullable Peer to, boolean peerInvalidatable, int reads, Runnable whenFailed) {
         onFailure = whenFailed; // first: a failure meanwhile runs it, or is seen below
-        connected(to, peerInvalidatable, reads, false);
+        connected(to, peerInvalidatable, reads);
         return !progress.requestFailed();
     }
 
@@ -334,10 +328,10 @@ public abstract class NativeQueuePair extends Endpoint {
         onData = whenArrived;
     }
 
-    void connected(@Nullable Peer to, boolean peerInvalidatable, int reads, boolean byAddress) {
+    void connected(@Nullable Peer to, boolean peerInvalidatable, int reads) {
         peer = to;
         sends.connect(peerInvalidatable, reads);
-        progress.established(byAddress);
+        progress.established();
     }
 
     // ---- its end
@@ -351,29 +345,23 @@ public abstract class NativeQueuePair extends Endpoint {
     }
 
     private void endConnecting() {
-        endedByAddress(false);
+        byAddress.ended(false);
         progress.flush();
     }
 
     @CanIgnoreReturnValue
     private int cancel() {
         if (receives != null) {
-            receives.flush(this::moveToError);
+            receives.flush(this::toError);
         }
         return toError();
     }
 
     /** Moves the queue pair to the error state; 0, or a negative errno. */
+    @CanIgnoreReturnValue
     private int toError() {
         progress.movesToError(); // first: what the device flushes from now on is not its own doing
-        if (errorSince == 0) {
-            errorSince = System.nanoTime() | 1;
-        }
         return control.toError(address);
-    }
-
-    private void moveToError() {
-        var _ = toError();
     }
 
     /**
@@ -384,7 +372,7 @@ public abstract class NativeQueuePair extends Endpoint {
      */
     @Override
     void connectionFailed() {
-        endedByAddress(true);
+        byAddress.ended(true);
         runUnlessClosed(
                 () -> {
                     progress.fail();
@@ -398,7 +386,7 @@ public abstract class NativeQueuePair extends Endpoint {
     void breakDown() {
         runUnlessClosed(
                 () -> {
-                    endedByAddress(true);
+                    byAddress.ended(true);
                     progress.fail(); // first: the program has not flushed it
                     flush();
                 });
@@ -472,12 +460,6 @@ public abstract class NativeQueuePair extends Endpoint {
         return watch;
     }
 
-    /** No request completed in time: the queue pair fails, which flushes what is outstanding. */
-    void stall() {
-        progress.stall();
-        connectionFailed();
-    }
-
     /**
      * Ends what is outstanding after a flush, when a completion queue of this queue pair may have
      * lost completions or gets no more.
@@ -514,30 +496,20 @@ public abstract class NativeQueuePair extends Endpoint {
             return;
         }
         progress.ownRequestFailed();
-        if (FlightRecording.on()) {
-            FailedCompletionEvent.record(
-                    device.name(),
-                    number,
-                    peer,
-                    type.name(),
-                    context,
-                    CompletionStatus.of(status, type, device.provider()).name(),
-                    status,
-                    vendorError);
-        }
+        FlightRecording.failed(
+                device.name(),
+                number,
+                peer,
+                type.name(),
+                context,
+                CompletionStatus.of(status, type, device.provider()).name(),
+                status,
+                vendorError);
     }
 
     @Override
     void tokenInvalidated(int token) {
         FlightRecording.invalidated(device.name(), number, token, true);
-    }
-
-    /** Where no connector notes the end of the connection, this does, once. */
-    private void endedByAddress(boolean byRequest) {
-        if (progress.endByAddress()) {
-            String reason = byRequest && !progress.flushed() ? "REQUEST_FAILED" : "LOCAL";
-            FlightRecording.disconnected(device.name(), number, peer, reason);
-        }
     }
 
     // ---- its close
@@ -554,19 +526,14 @@ public abstract class NativeQueuePair extends Endpoint {
             // In the error state it takes no more of the shared receives; what it has used up is
             // reported.
             if (toError() == 0) {
-                awaitLastReceive();
+                long left = closeTimeout() - (System.nanoTime() - progress.errorSince());
+                // When the time runs out, it is destroyed all the same, and may lose a receive.
+                var _ = Threads.await(sharedReceivesReturned(), Duration.ofNanos(left));
             }
             receiveCompletions.poller().drain();
         } else {
-            receives.closeAndFinish(closeTimeout(), this::moveToError);
+            receives.closeAndFinish(closeTimeout(), this::toError);
         }
-    }
-
-    /** Waits until it has ended the shared receives that it took, where the provider says so. */
-    private void awaitLastReceive() {
-        long left = closeTimeout() - (System.nanoTime() - errorSince);
-        // When the time runs out, it is destroyed all the same, and may lose a receive.
-        var _ = Threads.await(sharedReceivesReturned(), Duration.ofNanos(left));
     }
 
     /**

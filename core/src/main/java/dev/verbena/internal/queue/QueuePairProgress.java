@@ -8,14 +8,13 @@ import dev.verbena.QueuePairState;
  */
 public final class QueuePairProgress {
     private volatile boolean connecting; // or connected, or flushed; set under the monitor
-    private boolean connectedByAddress; // and not ended; under the monitor
     private volatile boolean reachable; // was moved to ready-to-receive
     private volatile boolean established; // set when posts have been accepted, not before
     private volatile boolean requestFailed; // for whatever reason
     private volatile boolean failed; // by a failed request, before any flush
     private volatile boolean flushed; // for good, whatever a connector says
     private volatile boolean stalled; // its watchdog has failed it
-    private volatile boolean movedToError; // by this side
+    private volatile long errorSince; // moved by this side, at this nanoTime; 0 before
     private volatile boolean ownRequestFailed; // with a status of its own, not flushed
     private volatile boolean failedByItself; // flushed for another reason than these two
     private volatile boolean broken; // IBV_EVENT_QP_FATAL
@@ -42,16 +41,8 @@ public final class QueuePairProgress {
     }
 
     /** Posts are accepted. */
-    synchronized void established(boolean byAddress) {
-        connectedByAddress = byAddress;
+    void established() {
         established = true;
-    }
-
-    /** Ends a connection that was made by address. Returns false if there is none. */
-    synchronized boolean endByAddress() {
-        boolean ends = connectedByAddress;
-        connectedByAddress = false;
-        return ends;
     }
 
     /** Everything that is posted is about to be cancelled, or it is being closed. */
@@ -94,7 +85,14 @@ public final class QueuePairProgress {
 
     /** Notes that this side is about to move the queue pair to the error state. */
     void movesToError() {
-        movedToError = true;
+        if (errorSince == 0) {
+            errorSince = System.nanoTime() | 1;
+        }
+    }
+
+    /** When this side first moved it to the error state, by {@link System#nanoTime}. */
+    long errorSince() {
+        return errorSince;
     }
 
     /** A request of this side has failed with a status of its own. */
@@ -109,7 +107,7 @@ public final class QueuePairProgress {
 
     /** It is in the error state, or about to be: by itself, unless there is another reason. */
     void failsByItself() {
-        if (established && !movedToError && !ownRequestFailed) {
+        if (established && errorSince == 0 && !ownRequestFailed) {
             failedByItself = true;
         }
     }

@@ -78,7 +78,8 @@ public final class StallWatch {
                 var _ = pair.sends().drained(); // the program may not have polled for so long
                 if (ledger.retired() == completed) {
                     failed = true;
-                    pair.stall();
+                    pair.progress().stall();
+                    pair.connectionFailed();
                 }
             }
         }

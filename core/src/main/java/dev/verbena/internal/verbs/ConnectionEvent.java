@@ -71,6 +71,11 @@ public record ConnectionEvent(
     public static final ConnectionEvent NOTHING =
             new ConnectionEvent(Kind.NONE, 0, 0, 0, new byte[0], 0, 0);
 
+    /** Whether the peer's program called {@code rdma_reject}. */
+    public boolean rejectedByProgram() {
+        return kind == Kind.REJECTED && status == REJECTED_BY_PROGRAM;
+    }
+
     /** The new identifier of a connection request; 0 of another event. */
     static long request(long event) {
         return Native.getInt(event, RdmaCmEvent.EVENT) == Verbs.RDMA_CM_EVENT_CONNECT_REQUEST
