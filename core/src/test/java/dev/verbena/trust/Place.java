@@ -49,7 +49,7 @@ class Place implements AutoCloseable {
     }
 
     /** Whether a refused request may have been carried out. */
-    boolean keptRefused() {
+    boolean keepsRefused() {
         return false;
     }
 

@@ -29,23 +29,25 @@ class RequestsTest {
 
     private static final class OnFakeDevice extends Place {
         private final FakeDevice device;
-        private volatile boolean keptRefused;
-
         private final FakeConnections network;
+        private final boolean keepsRefused;
 
-        private OnFakeDevice(FakeDevice device, FakeConnections network) {
+        private OnFakeDevice(FakeDevice device, FakeConnections network, boolean keepsRefused) {
             super(FakeAdapters.open(device, network));
             this.device = device;
             this.network = network;
+            this.keepsRefused = keepsRefused;
+            device.refusesLast = !keepsRefused;
         }
 
         static OnFakeDevice of(long seed) {
             FakeDevice device = new FakeDevice();
-            device.vendorId = VENDORS[new Random(seed).nextInt(VENDORS.length)];
+            Random random = new Random(seed);
+            device.vendorId = VENDORS[random.nextInt(VENDORS.length)];
             device.carriesBytes = true;
             FakeConnections network = new FakeConnections();
             network.devices.put(HERE, "fake0");
-            return new OnFakeDevice(device, network);
+            return new OnFakeDevice(device, network, random.nextInt(8) == 0);
         }
 
         @Override
@@ -64,19 +66,17 @@ class RequestsTest {
                     device.failStatus = 10;
                 } else {
                     device.answer = random.nextBoolean() ? 22 : 12; // EINVAL or ENOMEM
-                    device.keepsRefused = random.nextBoolean();
-                    // An index that no chain has makes it keep what it refuses, too.
+                    device.keepsRefused = keepsRefused && random.nextBoolean();
                     boolean anyIndex = random.nextInt(4) == 0;
                     device.refused = anyIndex ? random.nextInt(8) : random.nextInt(2) - 1;
-                    keptRefused |= device.keepsRefused || anyIndex;
                 }
             }
             return true;
         }
 
         @Override
-        boolean keptRefused() {
-            return keptRefused;
+        boolean keepsRefused() {
+            return keepsRefused;
         }
 
         /** The device remembers each request, which tests look at. */

@@ -409,7 +409,7 @@ final class Side {
             synchronized (sent) {
                 Sent last = sent.pollLast();
                 if (last == null || last.context != context) {
-                    if (!life.place.keptRefused()) {
+                    if (!life.place.keepsRefused()) {
                         life.complain("message %x was refused, and arrived".formatted(context));
                     }
                     if (last != null) {
@@ -466,7 +466,7 @@ final class Side {
     private void checkOld(long context, OperationType type, long before) {
         long at = (slots + slot(context)) * (long) SLOT;
         long came = memory.memory().get(ValueLayout.JAVA_LONG, at);
-        if (came != before && life.place.readsBytes() && !life.place.keptRefused()) {
+        if (came != before && life.place.readsBytes() && !life.place.keepsRefused()) {
             life.complain("%s of %s brought %d, not %d".formatted(type, pair, came, before));
         }
     }
@@ -479,7 +479,7 @@ final class Side {
         if (completions.type(i) == OperationType.RECEIVE_AND_INVALIDATE) {
             lentIsOut.set(false);
         }
-        if (life.place.keptRefused()) {
+        if (life.place.keepsRefused()) {
             return; // what arrives may be what was refused
         }
         if (message == null) {
@@ -583,7 +583,7 @@ final class Side {
             receives.account.settle();
         }
         // A peer that failed received nothing after that, whatever its device acknowledged.
-        if (allArrives && !peer.sends.broken() && !sent.isEmpty() && !life.place.keptRefused()) {
+        if (allArrives && !peer.sends.broken() && !sent.isEmpty() && !life.place.keepsRefused()) {
             life.complain("%s was acknowledged, and lost".formatted(sent.peek()));
         }
         own.close();

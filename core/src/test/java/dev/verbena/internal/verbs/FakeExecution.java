@@ -63,8 +63,11 @@ final class FakeExecution {
         settings.answer = 0;
         for (long at = first; at != 0; index++) {
             boolean full = pair.slots.size() == pair.shape.sendDepth();
-            boolean refuseThis =
-                    refuse != 0 && index == Math.max(settings.refused, 0) && !settings.keepsRefused;
+            PostedRequest posted = PostedRequest.send(qp, at);
+            boolean chosen =
+                    index == Math.max(settings.refused, 0)
+                            || settings.refusesLast && posted.next() == 0;
+            boolean refuseThis = refuse != 0 && chosen && !settings.keepsRefused;
             if (full || refuseThis) {
                 if (full || settings.refused >= 0) {
                     setBad(bad, at);
@@ -72,7 +75,6 @@ final class FakeExecution {
                 settings.chains.add(index);
                 return full ? Errno.ENOMEM : settings.answersZero ? 0 : refuse;
             }
-            PostedRequest posted = PostedRequest.send(qp, at);
             settings.sends.add(posted);
             if (posted.opcode() == SendChain.BIND) {
                 memory.posted(posted);

@@ -240,6 +240,9 @@ abstract class FakeSettings extends DeviceControl {
     /** Which request of the chain is refused then; -1 leaves bad_wr alone. */
     public int refused = -1;
 
+    /** Whether a chain that has no request there has its last one refused; else it is kept. */
+    public boolean refusesLast;
+
     /** Whether those that were refused with bad_wr NULL stay in the queue, as with rxe. */
     public boolean keepsRefused;
 
