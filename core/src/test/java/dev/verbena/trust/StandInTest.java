@@ -61,6 +61,12 @@ class StandInTest {
     }
 
     @Test
+    void aProcessWithoutDescriptorsSaysSoAndLeavesNothing() throws Exception {
+        compile();
+        assertThat(run(Map.of(), List.of(), DescriptorsOnStandIn.class)).isEmpty();
+    }
+
+    @Test
     void nothingIsReadOrWrittenWhereItShouldNotBe() throws Exception {
         assumeTrue(Trust.WHOLE, Trust.ONLY_WHOLE);
         compile("-g", "-fno-omit-frame-pointer", "-fsanitize=address,undefined");
