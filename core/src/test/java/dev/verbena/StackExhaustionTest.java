@@ -20,7 +20,7 @@ import java.util.function.IntFunction;
 @Timeout(120)
 class StackExhaustionTest {
     private static final int DEPTH = 2000;
-    private static final int THREADS = 16;
+    private static final int THREADS = 8;
     private static final int FRAMES = 250; // from the end of the stack up
     private static final long STACK = 512 << 10;
 
