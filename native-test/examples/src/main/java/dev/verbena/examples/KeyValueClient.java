@@ -15,12 +15,14 @@ import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
 
 /** Asks a {@link KeyValueServer} for values. Connects again when the connection has ended. */
 public final class KeyValueClient implements AutoCloseable {
     static final MessagingOptions OPTIONS = MessagingOptions.DEFAULTS.withMaxMessage(1 << 20);
     private static final Duration TIMEOUT = Duration.ofSeconds(10);
 
+    private final InetSocketAddress server;
     private final MessageClient client;
 
     /**
@@ -30,6 +32,7 @@ public final class KeyValueClient implements AutoCloseable {
      * @param server where the server listens
      */
     public KeyValueClient(Poller poller, InetSocketAddress server) {
+        this.server = server;
         this.client =
                 MessageClient.start(
                         poller,
@@ -64,6 +67,21 @@ public final class KeyValueClient implements AutoCloseable {
      * @return a future of the value, which fails if there is none, or no server in time
      */
     public CompletableFuture<byte[]> get(String key) {
+        return ask(key).exceptionallyCompose(
+                        failure ->
+                                CompletableFuture.failedFuture(
+                                        failure.getCause() instanceof TimeoutException
+                                                ? notConnected(key)
+                                                : failure));
+    }
+
+    private TimeoutException notConnected(String key) {
+        return new TimeoutException(
+                "The value of \"%s\" could not be asked for: no connection to %s within %d s"
+                        .formatted(key, server, TIMEOUT.toSeconds()));
+    }
+
+    private CompletableFuture<byte[]> ask(String key) {
         // @start region="get"
         MemorySegment request = MemorySegment.ofArray(key.getBytes(StandardCharsets.UTF_8));
         return client.channel() // the one that is connected, or the next one

@@ -36,6 +36,24 @@ class ExampleFailuresTest {
     private static final int LONG = 60; // seconds
 
     @Test
+    void theTargetSaysWhatIsWrongWithAFile(@TempDir Path folder) throws Exception {
+        Path empty = Files.createFile(folder.resolve("empty"));
+        String[][] wrong = {
+            {folder.resolve("absent").toString(), "cannot be served (NoSuchFileException)"},
+            {folder.toString(), "cannot be served (Is a directory)"},
+            {empty.toString(), "has 0 bytes; a disk has a multiple of 512"}
+        };
+        for (String[] file : wrong) {
+            Process target = ExamplesTest.start(TargetProgram.class, "--file", file[0]);
+            assertThat(target.inputReader().readAllLines())
+                    .singleElement()
+                    .asString()
+                    .startsWith(file[0] + " " + file[1]);
+            assertThat(target.waitFor()).isOne();
+        }
+    }
+
+    @Test
     void theTargetSaysWhatIsWrongWithoutAStackTrace() throws Exception {
         Process empty = ExamplesTest.start(TargetProgram.class, "--memory", "0");
         assertThat(empty.inputReader().readLine()).isEqualTo("--memory needs 1 MiB at least");
@@ -63,7 +81,9 @@ class ExampleFailuresTest {
                 Poller poller = Poller.start(fabric.adapter, IdleStrategy.events());
                 KeyValueClient client = new KeyValueClient(poller, FakeFabric.port(9))) {
             assertThatThrownBy(() -> client.get("key").get(LONG, TimeUnit.SECONDS))
-                    .hasCauseInstanceOf(TimeoutException.class);
+                    .cause()
+                    .isInstanceOf(TimeoutException.class)
+                    .hasMessageMatching(".*\"key\".* no connection to .*:9 within 10 s");
         }
     }
 

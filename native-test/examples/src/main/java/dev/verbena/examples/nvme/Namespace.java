@@ -59,8 +59,7 @@ final class Namespace implements AutoCloseable {
     @SuppressWarnings("MustBeClosedChecker") // by close(), which has more to do before
     static Namespace ofFile(ProtectionDomain domain, Path file, String name) throws IOException {
         Arena arena = Arena.ofShared();
-        try (FileChannel channel =
-                FileChannel.open(file, StandardOpenOption.READ, StandardOpenOption.WRITE)) {
+        try (FileChannel channel = open(file)) {
             checkSize(channel.size(), file.toString());
             MemorySegment mapped =
                     channel.map(FileChannel.MapMode.READ_WRITE, 0, channel.size(), arena);
@@ -69,6 +68,17 @@ final class Namespace implements AutoCloseable {
             arena.close();
             throw t;
         }
+    }
+
+    /** Throws if a file cannot be a disk: it is absent, may not be written, or has a wrong size. */
+    static void check(Path file) throws IOException {
+        try (FileChannel channel = open(file)) {
+            checkSize(channel.size(), file.toString());
+        }
+    }
+
+    private static FileChannel open(Path file) throws IOException {
+        return FileChannel.open(file, StandardOpenOption.READ, StandardOpenOption.WRITE);
     }
 
     /** For tests without a device: nothing can be sent from it. */

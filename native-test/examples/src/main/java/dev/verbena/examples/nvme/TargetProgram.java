@@ -9,6 +9,7 @@ import dev.verbena.messaging.Poller;
 import java.io.IOException;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
+import java.nio.file.FileSystemException;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -77,8 +78,14 @@ public final class TargetProgram {
         }
         try {
             program.run();
-        } catch (VerbenaException e) { // its message says what to do
+        } catch (VerbenaException | IllegalArgumentException e) { // its message says what to do
             System.err.println(e.getMessage());
+            System.exit(1);
+        } catch (FileSystemException e) {
+            String why = e.getReason() == null ? e.getClass().getSimpleName() : e.getReason();
+            System.err.println(
+                    "%s cannot be served (%s): --file needs an existing file that you may read and write"
+                            .formatted(e.getFile(), why));
             System.exit(1);
         }
     }
@@ -139,6 +146,9 @@ public final class TargetProgram {
     }
 
     private void run() throws IOException, InterruptedException {
+        for (Path file : files) {
+            Namespace.check(file); // before anything begins
+        }
         CountDownLatch stopped = new CountDownLatch(1);
         CountDownLatch closed = new CountDownLatch(1);
         Runtime.getRuntime()
