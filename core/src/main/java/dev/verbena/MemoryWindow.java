@@ -84,12 +84,13 @@ public final class MemoryWindow extends NativeObject {
                         "%s has no memory windows of type 2; on Soft-RoCE they need Linux 5.14 or later"
                                 .formatted(domain.adapter().name()));
             }
+            domain.windows().add(window); // first: there may be no memory for it
             Errno.check(renew(), "ibv_alloc_mw(type 2)", "");
         } catch (Throwable t) {
+            domain.windows().remove(window);
             abandon();
             throw t;
         }
-        domain.windows().add(window);
     }
 
     /** Allocates a native window. Returns 0, or a negative errno. */

@@ -117,7 +117,11 @@ final class Scratch implements AutoCloseable {
     public void close() {
         used = 0;
         if (!READY.compareAndSet(null, this)) {
-            SPARE.add(this);
+            try {
+                SPARE.add(this);
+            } catch (OutOfMemoryError e) {
+                // Its memory is lost, but not the result of the call, perhaps an object's address.
+            }
         }
     }
 }
