@@ -228,7 +228,7 @@ public final class RdmaChannel extends AbstractChannel implements SocketChannel 
         @Override
         public void close(ChannelPromise promise) {
             if (!active || gone || !config.lingers() || !isSending()) {
-                closeNow(promise);
+                super.close(promise);
                 return;
             }
             closeFuture().addListener(closed -> promise.trySuccess());
@@ -237,9 +237,19 @@ public final class RdmaChannel extends AbstractChannel implements SocketChannel 
             }
         }
 
-        private void closeNow(ChannelPromise promise) {
+        /** By every close, also that after a write that has failed. */
+        @Override
+        protected void close(ChannelPromise promise, Throwable why, ClosedChannelException closed) {
             cutsStream |= isSending();
-            super.close(promise);
+            Throwable reason = why;
+            if (gone) {
+                MessagingException end = Objects.requireNonNull(messages().closeReason());
+                reason = new IOException(end.getMessage(), end);
+                if (closed.getCause() == null) {
+                    closed.initCause(reason);
+                }
+            }
+            super.close(promise, reason, closed);
         }
 
         /** Whether the peer does not have all that was flushed. */
@@ -251,19 +261,15 @@ public final class RdmaChannel extends AbstractChannel implements SocketChannel 
         /** By the event loop, when it ends. */
         @Override
         public void close() {
-            closeNow(voidPromise());
+            super.close(voidPromise());
         }
 
         /** The peer is gone: what has come can be read still, and what was written fails. */
-        void failWrites(@Nullable Throwable why) {
+        void failWrites() {
             ChannelOutboundBuffer in = outboundBuffer();
-            if (!open || in == null || in.isEmpty()) {
-                return;
-            }
-            if (config.isAutoClose()) {
-                shutdownOutput(voidPromise());
-            } else {
-                handleWriteError(new IOException("The peer has closed the connection", why));
+            if (open && in != null && !in.isEmpty()) {
+                // Shuts the output down: it is no IOException, which may close the channel.
+                handleWriteError(Objects.requireNonNull(messages().closeReason()));
             }
         }
 
@@ -479,7 +485,7 @@ public final class RdmaChannel extends AbstractChannel implements SocketChannel 
     @Override
     protected void doWrite(ChannelOutboundBuffer in) throws Exception {
         if (gone) { // and something waits to be read
-            eventLoop().execute(() -> rdmaUnsafe().failWrites(messages().closeReason()));
+            eventLoop().execute(() -> rdmaUnsafe().failWrites());
             return;
         }
         boolean written = false;
@@ -558,7 +564,7 @@ public final class RdmaChannel extends AbstractChannel implements SocketChannel 
         // The peer has closed it, as the end of a TCP stream; or something is wrong.
         boolean peerClosed = why == null || why.status() == Status.CONNECTION_INVALID;
         if (!config.isAutoClose() || (peerClosed && incoming.waits())) {
-            rdmaUnsafe().failWrites(why);
+            rdmaUnsafe().failWrites();
         }
         if (why == null || peerClosed) {
             reportEnd();

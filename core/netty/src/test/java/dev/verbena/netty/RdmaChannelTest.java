@@ -410,7 +410,7 @@ class RdmaChannelTest {
                     .hasCauseInstanceOf(MessagingException.class)
                     .hasMessageContaining("500 ms");
             assertThat(atClient.next()).isEqualTo("inactive");
-            assertThatThrownBy(write::sync).isInstanceOf(IOException.class);
+            assertThatThrownBy(write::sync).hasCauseInstanceOf(MessagingException.class);
             assertThatThrownBy(shut::sync).hasCauseInstanceOf(MessagingException.class);
             pair.fabric.stall(false);
         }

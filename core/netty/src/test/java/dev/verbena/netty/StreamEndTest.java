@@ -161,10 +161,30 @@ class StreamEndTest {
             while (write.await(30, TimeUnit.SECONDS) && write.isSuccess()) {
                 write = server.writeAndFlush(bytes(10)); // the end is not known yet
             }
-            assertThat(write.isDone()).isTrue();
+            assertThat(write.cause())
+                    .isInstanceOf(IOException.class)
+                    .hasCauseInstanceOf(MessagingException.class);
             server.config().setAutoRead(true);
             assertThat(server.closeFuture().await(30, TimeUnit.SECONDS)).isTrue();
             assertThat(atServer.bytes).isEqualTo(2000);
+        }
+    }
+
+    @Test
+    void aWriteFailsWithTheReasonWhenThePeerHasClosed() throws Exception {
+        try (Connected pair = unread(client -> client.option(ChannelOption.AUTO_READ, false))) {
+            RdmaChannel client = pair.connect();
+            RdmaChannel server = pair.accepted();
+            fill(server);
+            ChannelFuture flushed = server.writeAndFlush(bytes(10));
+            ChannelFuture written = server.write(bytes(10));
+            client.close().sync();
+            for (ChannelFuture write : List.of(flushed, written)) {
+                assertThat(write.await(30, TimeUnit.SECONDS)).isTrue();
+                assertThat(write.cause())
+                        .isInstanceOf(IOException.class)
+                        .hasStackTraceContaining(MessagingException.class.getName());
+            }
         }
     }
 
