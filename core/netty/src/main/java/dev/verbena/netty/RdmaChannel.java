@@ -604,6 +604,11 @@ public final class RdmaChannel extends AbstractChannel implements SocketChannel 
         }
         failShutdown(new ClosedChannelException());
         incoming.drop();
+        RdmaUnsafe mine = rdmaUnsafe();
+        cutsStream |= mine.isSending();
+        if (registration != null && mine.outboundBuffer() != null) {
+            eventLoop().execute(mine::close); // by force: its writes fail, and it is deregistered
+        }
         if (outgoing != null) {
             outgoing.drop();
         }

@@ -126,6 +126,38 @@ class StreamEndTest {
         }
     }
 
+    /** Netty calls neither close then: its buffer still has what was flushed. */
+    @ParameterizedTest
+    @ValueSource(booleans = {false, true})
+    void aCloseByForceCutsTheStream(boolean disconnects) throws Exception {
+        try (Connected pair = unread(client -> {})) {
+            RdmaChannel client = pair.connect();
+            RdmaChannel server = pair.accepted();
+            Heard atServer = heard(server);
+            fill(client);
+            ChannelFuture write = client.writeAndFlush(bytes(10));
+            Until.holds(() -> registered(pair) == 3);
+            client.eventLoop()
+                    .submit(
+                            () -> {
+                                if (disconnects) {
+                                    client.unsafe().disconnect(client.newPromise());
+                                } else {
+                                    client.unsafe().closeForcibly();
+                                }
+                            })
+                    .sync();
+            isCut(atServer);
+            assertThat(write.await(30, TimeUnit.SECONDS)).isTrue();
+            assertThat(write.isSuccess()).isFalse();
+            Until.holds(() -> registered(pair) == 1); // the server channel
+        }
+    }
+
+    private static int registered(Connected pair) {
+        return pair.handlers.stream().mapToInt(RdmaIoHandler::channels).sum();
+    }
+
     /** As when its process dies. */
     @Test
     void aPeerThatEndsWithoutAWordCutsTheStream() throws Exception {
