@@ -546,7 +546,11 @@ public final class RdmaChannel extends AbstractChannel implements SocketChannel 
         outputShutdown = true;
         if (outgoing != null) {
             outgoing.drop();
-            outgoing.end();
+            if (cutsStream) { // a write has failed
+                messages().abort("a write to its channel had failed");
+            } else {
+                outgoing.end();
+            }
         }
     }
 

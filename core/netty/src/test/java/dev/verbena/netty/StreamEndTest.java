@@ -32,6 +32,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 
 import java.io.IOException;
 import java.lang.foreign.MemorySegment;
+import java.nio.channels.WritableByteChannel;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
@@ -122,6 +123,36 @@ class StreamEndTest {
                     client.writeAndFlush(new DefaultFileRegion(file.toFile(), 0, 2000));
             assertThat(write.await(30, TimeUnit.SECONDS)).isTrue();
             assertThat(write.cause()).isInstanceOf(IOException.class);
+            isCut(atServer);
+        }
+    }
+
+    /** A file region that throws something else than an IOException. */
+    @ParameterizedTest
+    @ValueSource(booleans = {true, false})
+    void aWriteThatThrowsCutsTheStream(boolean autoClose, @TempDir Path folder) throws Exception {
+        Path file = Files.write(folder.resolve("file"), new byte[1000]);
+        DefaultFileRegion broken =
+                new DefaultFileRegion(file.toFile(), 0, 1000) {
+                    @Override
+                    public long transferTo(WritableByteChannel to, long position)
+                            throws IOException {
+                        if (autoClose) {
+                            throw new IllegalStateException("broken");
+                        }
+                        throw new IOException("broken");
+                    }
+                };
+        try (Connected pair =
+                new Connected(
+                        RdmaOptions.DEFAULTS,
+                        server -> {},
+                        client -> client.option(ChannelOption.AUTO_CLOSE, autoClose))) {
+            RdmaChannel client = pair.connect();
+            Heard atServer = heard(pair.accepted());
+            ChannelFuture write = client.writeAndFlush(broken);
+            assertThat(write.await(30, TimeUnit.SECONDS)).isTrue();
+            assertThat(write.cause()).hasRootCauseMessage("broken");
             isCut(atServer);
         }
     }
