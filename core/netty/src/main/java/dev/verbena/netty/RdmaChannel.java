@@ -233,6 +233,7 @@ public final class RdmaChannel extends AbstractChannel implements SocketChannel 
             }
             closeFuture().addListener(closed -> promise.trySuccess());
             if (lingering == null) {
+                incoming.drop();
                 lingering = eventLoop().schedule(() -> close(), config.lingerSeconds(), SECONDS);
             }
         }

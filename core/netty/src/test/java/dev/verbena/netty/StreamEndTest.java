@@ -20,9 +20,12 @@ import io.netty.buffer.ByteBuf;
 import io.netty.buffer.Unpooled;
 import io.netty.channel.Channel;
 import io.netty.channel.ChannelFuture;
+import io.netty.channel.ChannelHandlerContext;
+import io.netty.channel.ChannelInboundHandlerAdapter;
 import io.netty.channel.ChannelOption;
 import io.netty.channel.DefaultFileRegion;
 import io.netty.channel.SingleThreadIoEventLoop;
+import io.netty.util.ReferenceCountUtil;
 
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -39,6 +42,7 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.Consumer;
 
 /** How streams end: one that is cut off does not look like one that was closed. */
@@ -310,6 +314,34 @@ class StreamEndTest {
             server.config().setAutoRead(true);
             close.sync();
             assertThat(atClient.bytes).isZero();
+        }
+    }
+
+    /** Nor what came before the close. */
+    @Test
+    void aCloseThatWaitsReadsNothingThatWaits() throws Exception {
+        try (Connected pair = unread(client -> {})) {
+            RdmaChannel client = pair.connect();
+            RdmaChannel server = pair.accepted();
+            AtomicInteger reads = new AtomicInteger();
+            server.pipeline()
+                    .addFirst(
+                            new ChannelInboundHandlerAdapter() {
+                                @Override
+                                public void channelRead(
+                                        ChannelHandlerContext context, Object message) {
+                                    ReferenceCountUtil.release(message);
+                                    reads.incrementAndGet();
+                                    context.writeAndFlush(bytes(5000));
+                                    context.close();
+                                }
+                            });
+            for (int i = 0; i < 5; i++) {
+                client.writeAndFlush(bytes(1000)).sync();
+            }
+            server.config().setAutoRead(true);
+            server.closeFuture().sync();
+            assertThat(reads).hasValue(1);
         }
     }
 
