@@ -703,8 +703,10 @@ public final class RdmaChannel extends AbstractChannel implements SocketChannel 
         } else if (shutting != null) {
             var _ = shutting.addListener(new PromiseNotifier<>(promise));
         } else if (mine.isSending() && !gone) {
-            outputShutdown = true;
-            shutting = promise;
+            if (promise.setUncancellable()) {
+                outputShutdown = true;
+                shutting = promise;
+            }
         } else {
             mine.shutdownOutput(promise);
         }

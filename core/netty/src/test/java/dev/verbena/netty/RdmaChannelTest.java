@@ -416,6 +416,32 @@ class RdmaChannelTest {
         }
     }
 
+    /** The output is not to look shut down for ever when the end is never sent. */
+    @Test
+    void aHalfThatIsBeingClosedCannotBeCancelled() throws Exception {
+        try (Connected pair =
+                new Connected(
+                        RdmaOptions.DEFAULTS,
+                        server -> server.childOption(ChannelOption.ALLOW_HALF_CLOSURE, true),
+                        client -> {})) {
+            RdmaChannel client = pair.connect();
+            Heard atServer = heard(pair.accepted());
+            ChannelFuture shut =
+                    client.eventLoop()
+                            .submit(
+                                    () -> {
+                                        client.writeAndFlush(text("x"));
+                                        ChannelFuture waits = client.shutdownOutput();
+                                        assertThat(waits.isDone()).isFalse();
+                                        assertThat(waits.cancel(false)).isFalse();
+                                        return waits;
+                                    })
+                            .get();
+            shut.sync();
+            assertThat(atServer.next()).isSameAs(ChannelInputShutdownEvent.INSTANCE);
+        }
+    }
+
     /** Promises with progress call their listeners while bytes are removed. */
     @Test
     void aListenerThatFlushesSendsNothingTwice() throws Exception {
