@@ -672,7 +672,8 @@ public final class RdmaChannel extends AbstractChannel implements SocketChannel 
             return promise;
         }
         if (!active) {
-            promise.setFailure(new NotYetConnectedException());
+            promise.setFailure(
+                    open ? new NotYetConnectedException() : new ClosedChannelException());
         } else {
             inputShutdown = true;
             incoming.drop();

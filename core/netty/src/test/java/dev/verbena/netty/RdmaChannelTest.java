@@ -442,6 +442,20 @@ class RdmaChannelTest {
         }
     }
 
+    /** As over TCP: it is not one that has yet to connect. */
+    @Test
+    void noHalfOfAClosedChannelIsClosed() throws Exception {
+        try (Connected pair = new Connected()) {
+            RdmaChannel client = pair.connect();
+            client.close().sync();
+            for (ChannelFuture half :
+                    List.of(client.shutdownInput(), client.shutdownOutput(), client.shutdown())) {
+                assertThat(half.await(30, TimeUnit.SECONDS)).isTrue();
+                assertThat(half.cause()).isInstanceOf(ClosedChannelException.class);
+            }
+        }
+    }
+
     /** Promises with progress call their listeners while bytes are removed. */
     @Test
     void aListenerThatFlushesSendsNothingTwice() throws Exception {
