@@ -151,7 +151,7 @@ public final class RdmaServerChannel extends AbstractServerChannel implements Se
 
     /** A child was accepted, or was not established. By any thread. */
     void accepted() {
-        if (accepting.getAndDecrement() >= MOST_ACCEPTING) {
+        if (accepting.getAndDecrement() >= MOST_ACCEPTING && open) { // its event loop may be over
             eventLoop().execute(this::accept);
         }
     }

@@ -113,6 +113,18 @@ class RdmaServerChannelTest {
         }
     }
 
+    /** Its child's event loop goes on: what throws here leaves a connection without an owner. */
+    @Test
+    void aChildIsAcceptedAfterTheEventLoopOfItsServerHasEnded() throws Exception {
+        try (Connected pair = new Connected()) {
+            for (int i = 0; i < RdmaServerChannel.MOST_ACCEPTING; i++) {
+                pair.listening.accepts();
+            }
+            end(pair.group);
+            pair.listening.accepted();
+        }
+    }
+
     /** As a service does that has too many connections already. */
     @Test
     void aChildThatIsClosedBeforeItIsRegisteredRefusesItsPeer() throws Exception {
