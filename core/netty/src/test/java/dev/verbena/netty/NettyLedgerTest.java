@@ -63,6 +63,7 @@ class NettyLedgerTest {
     private final class Arrivals extends ChannelInboundHandlerAdapter {
         final CountDownLatch over = new CountDownLatch(1);
         private final boolean echoes;
+        private boolean differs;
         private int life;
         volatile long position;
         volatile Channel channel;
@@ -79,7 +80,8 @@ class NettyLedgerTest {
                 byte found = buffer.getByte(i);
                 if (position < 4) {
                     life = life << 8 | found & 0xFF;
-                } else if (found != at(life, position)) {
+                } else if (found != at(life, position) && !differs) {
+                    differs = true; // from here on, most bytes do
                     wrong.add("byte %d of life %d".formatted(position, life));
                 }
                 position++;
