@@ -23,12 +23,14 @@ final class Credits {
 
     private static final int CONTROL_REPORT_AT = CONTROLS / 2;
 
+    private final int receives;
     private final int messageReportAt;
     private int window; // of the peer
 
     // Of each kind of frame: in one object, as the processor's cache has not all of many channels.
     private int messagesSent;
     private int messagesGranted; // of those: as the peer reported last
+    private int messagesReceived;
     private int messagesReturned; // receives of this side that were posted again
     private int messagesReported; // of those: to the peer
     private int controlsSent;
@@ -42,6 +44,7 @@ final class Credits {
      * @param receives how many messages this side has receives for
      */
     Credits(int receives) {
+        this.receives = receives;
         this.messageReportAt = Math.max(1, receives / 2);
     }
 
@@ -107,6 +110,16 @@ final class Credits {
 
     private int unreportedControls() {
         return controlsReturned - controlsReported;
+    }
+
+    /**
+     * A message of the peer's came. What was returned and not reported is no credit yet.
+     *
+     * @return false when the peer had no credit for it
+     */
+    boolean messageReceived() {
+        messagesReceived++;
+        return messagesReceived - messagesReported <= receives;
     }
 
     /** A receive of this side was posted again. */

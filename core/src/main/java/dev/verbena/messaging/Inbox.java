@@ -26,7 +26,6 @@ final class Inbox {
     private Queue<Message> waiting = SafeQueue.empty();
     private final Condition changed;
     private @Nullable LargeArrivals large; // null until the peer announces one
-    private int unreleased; // messages that came in receives
 
     Inbox(MessageChannel channel) {
         this.channel = channel;
@@ -66,7 +65,6 @@ final class Inbox {
             if (kind == Frame.MESSAGE) {
                 message = frame.message();
                 message.arrived(channel, Frame.length(second));
-                unreleased++;
             } else {
                 isUsed = false;
                 repost(frame.slot());
@@ -148,11 +146,6 @@ final class Inbox {
         }
     }
 
-    /** How many messages of the peer's were sent or announced, and not released. */
-    private int held() {
-        return unreleased + (large == null ? 0 : large.held());
-    }
-
     /**
      * Returns what is wrong with a peer's frame, or null. Applies the report and the notes of a
      * frame up to the first error.
@@ -177,7 +170,7 @@ final class Inbox {
         }
         if ((kind == Frame.LARGE && !channel.offersMemory)
                 || ((kind == Frame.MESSAGE || kind == Frame.LARGE)
-                        && held() >= channel.options.receives)) {
+                        && !credits.messageReceived())) {
             return "sent or announced a message without a credit for it";
         }
         if (kind == Frame.LARGE && Frame.length(second) <= outbox.eagerLimit) {
@@ -235,11 +228,8 @@ final class Inbox {
             if (block != null) {
                 message.block = null;
                 Objects.requireNonNull(large).released(block, next);
-            } else if (frame != null) {
-                unreleased--;
-                if (holds) {
-                    leaves(frame, next, message.hasOutlived());
-                }
+            } else if (frame != null && holds) {
+                leaves(frame, next, message.hasOutlived());
             }
             if (channel.isOpen()) {
                 credits.returnOne(false);
@@ -330,7 +320,6 @@ final class Inbox {
             if (frame != null) {
                 Message next = message.successor(); // first: there may be no memory for it
                 if (message.copyOut()) {
-                    unreleased--;
                     leaves(frame, next, false);
                 }
             } else if (block != null && fitsHeap(message)) {

@@ -688,6 +688,20 @@ class LargeMessageTest {
         }
     }
 
+    /** A release is no credit until it was reported: this peer reads no reports. */
+    @Test
+    void whoFloodsLosesItsChannelThoughItsMessagesAreReleased() {
+        try (OneThread two = open(LARGE)) {
+            int sent = 0;
+            for (; two.a.isOpen() && sent < 100; sent++) {
+                sendFrame(two, Frame.MESSAGE, 0, 0, 0);
+            }
+            assertThat(two.a.closeReason()).hasMessageContaining("without a credit");
+            int reported = 3 * 2; // in the control frames that it may send
+            assertThat(sent - 1).as("were taken").isEqualTo(reported + LARGE.receives);
+        }
+    }
+
     /** It would keep memory from others. */
     @Test
     void whoDoesNotWriteToAnOfferLosesItsChannel() {

@@ -513,6 +513,7 @@ final class TwoChannels implements AutoCloseable {
         private void checkCredits(Side from, Side to, String of, boolean control) {
             int sent = (int) get(from.channel.credits, of + "Sent");
             int granted = (int) get(from.channel.credits, of + "Granted");
+            int received = (int) get(to.channel.credits, of + "Received");
             int returned = (int) get(to.channel.credits, of + "Returned");
             long waiting =
                     device.runnable(from.number).stream()
@@ -522,13 +523,14 @@ final class TwoChannels implements AutoCloseable {
                     to.arrived.stream()
                             .filter(one -> one.startsWith("came " + (control ? "c" : "m")))
                             .count();
-            int unreleased =
+            long unreleased =
                     control
                             ? 0
-                            : (int) get(to.channel.inbox, "unreleased")
+                            : to.kept.stream().filter(one -> one.frame() != null).count()
                                     + largeArrivals(to.channel).map(LargeArrivals::held).orElse(0);
             int window = control ? Credits.CONTROLS : scope.options.receives;
-            if (sent != waiting + arrived + unreleased + returned
+            if (sent != waiting + arrived + received
+                    || received != unreleased + returned
                     || granted > returned
                     || sent - granted > window
                     || from.channel.credits.available() < 0) {
