@@ -35,6 +35,7 @@ final class Credits {
     private int messagesReported; // of those: to the peer
     private int controlsSent;
     private int controlsGranted;
+    private int controlsReceived;
     private int controlsReturned;
     private int controlsReported;
 
@@ -120,6 +121,17 @@ final class Credits {
     boolean messageReceived() {
         messagesReceived++;
         return messagesReceived - messagesReported <= receives;
+    }
+
+    /**
+     * A control frame of the peer's came.
+     *
+     * @param close whether it is a close frame, which has a receive of its own
+     * @return false when the peer had no credit for it
+     */
+    boolean controlReceived(boolean close) {
+        controlsReceived++;
+        return controlsReceived - controlsReported <= (close ? RESERVE : CONTROLS);
     }
 
     /** A receive of this side was posted again. */

@@ -98,6 +98,11 @@ final class Frame {
         return (byte) first;
     }
 
+    /** Whether frames of a kind use the receives that are reserved for control frames. */
+    static boolean isControl(byte kind) {
+        return kind == CREDIT || kind == KEEP_ALIVE || kind == OFFER || kind == CLOSE;
+    }
+
     static int length(long second) {
         return (int) second;
     }

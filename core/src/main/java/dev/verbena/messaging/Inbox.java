@@ -169,9 +169,11 @@ final class Inbox {
                     .formatted(Frame.length(second), channel.maxMessage());
         }
         if ((kind == Frame.LARGE && !channel.offersMemory)
-                || ((kind == Frame.MESSAGE || kind == Frame.LARGE)
-                        && !credits.messageReceived())) {
+                || ((kind == Frame.MESSAGE || kind == Frame.LARGE) && !credits.messageReceived())) {
             return "sent or announced a message without a credit for it";
+        }
+        if (Frame.isControl(kind) && !credits.controlReceived(kind == Frame.CLOSE)) {
+            return "sent a control frame without a credit for it";
         }
         if (kind == Frame.LARGE && Frame.length(second) <= outbox.eagerLimit) {
             return "announced a message that fits a receive";

@@ -48,6 +48,9 @@ class CreditsTest {
             Sent frame = coming.remove();
             free--;
             assertThat(credits.grant(frame.messages(), frame.controls())).isTrue();
+            assertThat(frame.control() ? credits.controlReceived(false) : credits.messageReceived())
+                    .as("has a credit")
+                    .isTrue();
             answerDue |= frame.asks();
             if (frame.control()) {
                 free++;

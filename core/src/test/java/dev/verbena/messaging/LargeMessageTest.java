@@ -22,6 +22,7 @@ import dev.verbena.internal.verbs.FakeDevice;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 import java.lang.foreign.MemorySegment;
@@ -699,6 +700,20 @@ class LargeMessageTest {
             assertThat(two.a.closeReason()).hasMessageContaining("without a credit");
             int reported = 3 * 2; // in the control frames that it may send
             assertThat(sent - 1).as("were taken").isEqualTo(reported + LARGE.receives);
+        }
+    }
+
+    /** They would take the receives of others, however soon these are posted again. */
+    @ParameterizedTest
+    @CsvSource({Frame.CREDIT + ", 12", Frame.KEEP_ALIVE + ", 9", Frame.CLOSE + ", 5"})
+    void whoFloodsWithControlFramesLosesItsChannel(byte kind, int taken) {
+        try (OneThread two = open(LARGE)) {
+            int sent = 0;
+            for (; two.a.isOpen() && sent < 100; sent++) {
+                sendFrame(two, kind, 0, 0, 0);
+            }
+            assertThat(two.a.closeReason()).hasMessageContaining("control frame without a credit");
+            assertThat(sent - 1).as("were taken").isEqualTo(taken); // some of them were reported
         }
     }
 
