@@ -61,11 +61,19 @@ final class CallTable {
                     throw new CallFailedException(text(message));
                 }
                 T value = decoder.apply(message);
-                if (!complete(value) && message.retained()) {
-                    message.release(); // it was cancelled at this moment
+                if (!complete(value)) { // it was cancelled at this moment
+                    giveBack(message);
                 }
             } catch (Throwable t) {
                 completeExceptionally(t);
+                giveBack(message);
+            }
+        }
+
+        /** What the decoder kept, of which nobody will hear. */
+        private static void giveBack(Message message) {
+            if (message.retained()) {
+                message.release();
             }
         }
 
@@ -139,8 +147,12 @@ final class CallTable {
         try {
             CompletableFuture<Void> sent = channel.sendAsync(message);
             channel.lock.whenFailed(sent, thrown -> fail(call, thrown));
-            // A request that waits for room is withdrawn, and makes room for others.
-            channel.lock.whenFailed(call, thrown -> sent.cancel(false));
+            channel.lock.whenFailed(
+                    call,
+                    thrown -> {
+                        var _ = take(call.id);
+                        sent.cancel(false); // where it waits for room, it makes room for others
+                    });
         } catch (Throwable t) {
             fail(call, t);
         }

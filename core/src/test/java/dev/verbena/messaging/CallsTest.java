@@ -188,6 +188,41 @@ class CallsTest {
 
     // ---- deadlines and cancellation
 
+    /** The peer has the requests, and never answers. */
+    @Test
+    void aCancelledCallGivesItsPlaceBack() {
+        try (Rig rig = new Rig(SMALL, call -> {})) {
+            for (int i = 0; i < 2 * CallTable.MOST; i++) {
+                CompletableFuture<String> call = rig.call("x");
+                assertThat(call).isNotDone();
+                call.cancel(false);
+            }
+            rig.assertThatBothAreOpen();
+        }
+    }
+
+    /** What a decoder keeps and then does not return would never be given back. */
+    @Test
+    void aDecoderThatFailsKeepsNothing() {
+        try (Rig rig = new Rig()) {
+            for (int i = 0; i < 3 * SMALL.receives; i++) {
+                CompletableFuture<Message> failed =
+                        Calls.call(
+                                rig.a,
+                                text("x"),
+                                LONG,
+                                answer -> {
+                                    answer.retain();
+                                    throw new IllegalStateException("no answer of mine");
+                                });
+                rig.two.run();
+                rig.answer("kept");
+                assertThat(failed).isCompletedExceptionally();
+            }
+            rig.assertThatBothAreOpen();
+        }
+    }
+
     @Test
     void aCallEndsWhenItsTimeIsOver() {
         try (Rig rig = new Rig()) {
