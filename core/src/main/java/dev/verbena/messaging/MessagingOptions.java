@@ -132,7 +132,7 @@ public final class MessagingOptions extends OptionValues<MessagingOptions> {
      * Changes how many messages the peer may send that were not released here. So one channel never
      * keeps more of the poller's receives than this: a peer that sends more loses its channel.
      *
-     * @param messages 1 to 32,767; also at most 4 less than the device's {@link
+     * @param messages 1 to 32,767; also at most 5 less than the device's {@link
      *     AdapterInfo#maxSharedReceiveDepth} (or {@link AdapterInfo#maxReceiveDepth}, on a device
      *     that cannot share receives), or clients and servers refuse these options
      * @return a changed copy of these options
