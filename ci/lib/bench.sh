@@ -54,7 +54,7 @@ ROWS_ON_DEVICES=(send-latency write-latency send-bandwidth write-bandwidth read-
 ROW_COUNTED=instructions
 
 bench() { # [ROW…]
-    local row here=() devices=() counted=no code=0 published=$PROJECT/native-test/bench/results
+    local row here=() devices=() counted=no code=0 limits=() published=$PROJECT/native-test/bench/results
     local bench=$PROJECT/native-test/bench programs=$PROJECT/native-test/bench/target/programs
     local rows=("$@")
     [ $# -gt 0 ] || rows=("${ROWS_HERE[@]}" "${ROWS_ON_DEVICES[@]}" "$ROW_COUNTED")
@@ -69,7 +69,7 @@ bench() { # [ROW…]
             *) usage_error "bench has no row $row; it has ${ROWS_HERE[*]} ${ROWS_ON_DEVICES[*]} $ROW_COUNTED" ;;
         esac
     done
-    [ "$QUICK" = no ] || BENCH_FORKS=1 BENCH_FORKS_HERE=$BENCH_FORKS_HERE_IF_QUICK
+    [ "$QUICK" = no ] || BENCH_FORKS=1 BENCH_FORKS_HERE=$BENCH_FORKS_HERE_IF_QUICK limits=("$bench/limits.tsv")
     if [ ${#devices[@]} -gt 0 ] || [ "$counted" = yes ]; then
         choose_way "$ON" # now, and not after the rows that need no devices
         [ "$WAY" != vm ] || prepare_vm
@@ -118,7 +118,7 @@ bench() { # [ROW…]
 
     describe_machine >"$outputs/machine.txt"
     code=0
-    "${java[@]}" -cp "$class_path" dev.verbena.bench.report.Report "$outputs" "$RESULTS/report" || code=$?
+    "${java[@]}" -cp "$class_path" dev.verbena.bench.report.Report "$outputs" "$RESULTS/report" "${limits[@]}" || code=$?
     say "the report is in $RESULTS/report, what it was made of in $outputs"
     # What is committed is a whole run, done as it is meant, in which C itself did not vary.
     if [ "$QUICK" = no ] && [ "$RESULTS_GIVEN" = no ] && [ $# = 0 ]; then

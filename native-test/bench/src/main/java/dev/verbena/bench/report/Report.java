@@ -20,6 +20,7 @@ import java.util.stream.Stream;
  */
 public final class Report {
     private static final int REJECTED = 4;
+    private static final int LIMIT_BROKEN = 5;
 
     private final List<Measurement> measurements;
     private final Set<List<String>> asked;
@@ -45,14 +46,15 @@ public final class Report {
 
     /**
      * Ends with exit code 0, 2 if something that was to be measured was not, 3 if no report can be
-     * made, or 4 if C itself varied too much for the pages to be published.
+     * made, 4 if C itself varied too much for the pages to be published, or 5 if a limit is broken.
      *
      * @param arguments the folder with the programs' outputs, asked.tsv and machine.txt (or an
-     *     earlier report, to write its pages again); the folder for the report
+     *     earlier report, to write its pages again); the folder for the report; and for a quick run
+     *     the file with its {@linkplain Limit limits}
      */
     public static void main(String[] arguments) {
-        if (arguments.length != 2) {
-            System.err.println("Usage: Report FOLDER_WITH_OUTPUTS FOLDER_FOR_REPORT");
+        if (arguments.length < 2 || arguments.length > 3) {
+            System.err.println("Usage: Report FOLDER_WITH_OUTPUTS FOLDER_FOR_REPORT [LIMITS]");
             System.exit(3);
         }
         try {
@@ -68,8 +70,12 @@ public final class Report {
             report.write(Files.createDirectories(Path.of(arguments[1])));
             Optional<String> rejection = Page.rejection(report.measurements);
             rejection.ifPresent(why -> System.out.println("\nThis run is rejected: " + why + "."));
-            System.exit(
-                    table.exitCode() == 0 && rejection.isPresent() ? REJECTED : table.exitCode());
+            int code = table.exitCode() == 0 && rejection.isPresent() ? REJECTED : table.exitCode();
+            if (arguments.length == 3) {
+                boolean broken = report.checks(Limit.in(Path.of(arguments[2])));
+                code = code == 0 && broken ? LIMIT_BROKEN : code;
+            }
+            System.exit(code);
         } catch (IOException e) {
             boolean missing = e instanceof NoSuchFileException;
             System.err.println("No report: " + (missing ? "there is no " : "") + e.getMessage());
@@ -104,6 +110,21 @@ public final class Report {
             machine.put(parts[0], parts.length == 2 ? parts[1] : "");
         }
         return machine;
+    }
+
+    /** Prints what there is to say of limits of rows that were asked for; whether one is broken. */
+    private boolean checks(List<Limit> limits) {
+        List<Limit.Verdict> verdicts =
+                limits.stream()
+                        .filter(
+                                limit ->
+                                        asked.stream()
+                                                .anyMatch(one -> limit.row().equals(one.get(0))))
+                        .map(limit -> limit.verdict(measurements))
+                        .toList();
+        System.out.println("\nLimits:");
+        verdicts.forEach(verdict -> System.out.println("  " + verdict.words()));
+        return verdicts.stream().anyMatch(Limit.Verdict::broken);
     }
 
     /** All rows that were asked for or measured, in the order of {@link Row}. */

@@ -223,6 +223,35 @@ class ReportTest {
                 .doesNotContain("rejected");
     }
 
+    private String verdict(String row, String who, String to, double least, double most) {
+        Limit.Verdict verdict = new Limit(row, who, to, least, most).verdict(measurements);
+        return (verdict.broken() ? "broken: " : "") + verdict.words();
+    }
+
+    @Test
+    void aLimitIsBrokenOnlyByWhatIsComparedWithSomethingSteady() {
+        givenPeers().given(Row.TWO_POLLERS, "", Side.JAVA, 1.7, 1.9);
+        given(Row.PEERS_CHAIN, "c", Side.C, 10, 12)
+                .given(Row.PEERS_CHAIN, "verbena", Side.JAVA, 33);
+        assertThat(verdict("peers-one", "verbena", "c", 0, 1.5))
+                .isEqualTo("peers-one verbena to c: 1.50, at most 1.50");
+        assertThat(verdict("peers-one", "verbena", "raw-ffm", 0, 1.2))
+                .isEqualTo("broken: peers-one verbena to raw-ffm: 1.47, at most 1.20 IS BROKEN");
+        assertThat(verdict("peers-chain", "verbena", "c", 0, 2))
+                .isEqualTo("peers-chain verbena to c: 3.00, at most 2.00 (but c varies)");
+        assertThat(verdict("two-pollers", "", "-", 1.9, Double.MAX_VALUE))
+                .isEqualTo("broken: two-pollers: 1.80, at least 1.90 IS BROKEN");
+        assertThat(verdict("peers-one", "nio", "c", 0, 1)).endsWith("nio to c: not measured");
+    }
+
+    @Test
+    void theLimitsAreOfRowsThatExist() throws Exception {
+        assertThat(Limit.in(Path.of(Limit.FILE)))
+                .hasSizeGreaterThan(10)
+                .allSatisfy(limit -> assertThat(Row.of(limit.row())).isPresent())
+                .anySatisfy(limit -> assertThat(limit.least()).isPositive());
+    }
+
     @Test
     void theCurvesAreXml() throws Exception {
         for (Side side : Side.values()) {
