@@ -491,8 +491,10 @@ class MessageChannelTest {
     void anInterruptThatComesTooLateIsKept() throws Exception {
         try (Two two = new Two(SMALL, null, null)) {
             for (int i = 0; i < 4; i++) {
-                two.a.send(text("uses up the credit"), LONG);
+                two.a.sendAsync(text("uses up the credit")).get(10, TimeUnit.SECONDS);
             }
+            Message first = two.b.receive(LONG);
+            Message second = two.b.receive(LONG);
             BlockingQueue<Object> ends = new LinkedBlockingQueue<>();
             Thread sender =
                     Thread.ofPlatform()
@@ -506,10 +508,13 @@ class MessageChannelTest {
                                         }
                                     });
             Until.isIn(sender, Thread.State.TIMED_WAITING);
+            CompletableFuture<Void> idle = new CompletableFuture<>();
+            two.poller.execute(() -> idle.complete(null));
+            idle.get(10, TimeUnit.SECONDS); // the poller has nothing left to do with A's sends
             two.a.lock.lock();
             try {
-                two.b.receive(LONG).close();
-                two.b.receive(LONG).close();
+                first.close();
+                second.close();
                 Until.holds(() -> two.a.lock.hasQueuedThread(two.poller.thread)); // has the report
                 sender.interrupt();
                 Until.holds(() -> two.a.lock.hasQueuedThread(sender));
