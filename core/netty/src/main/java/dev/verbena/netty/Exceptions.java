@@ -69,6 +69,11 @@ final class Exceptions {
                 : e;
     }
 
+    /** Why a connection that stood has ended. */
+    static IOException ofEnd(VerbenaException e) {
+        return new IOException(e.getMessage(), e);
+    }
+
     private static <T extends Throwable> T with(T made, Throwable cause) {
         made.initCause(cause);
         return made;

@@ -244,8 +244,7 @@ public final class RdmaChannel extends AbstractChannel implements SocketChannel 
             cutsStream |= isSending();
             Throwable reason = why;
             if (gone) {
-                MessagingException end = Objects.requireNonNull(messages().closeReason());
-                reason = new IOException(end.getMessage(), end);
+                reason = Exceptions.ofEnd(closeReason());
                 if (closed.getCause() == null) {
                     closed.initCause(reason);
                 }
@@ -270,7 +269,7 @@ public final class RdmaChannel extends AbstractChannel implements SocketChannel 
             ChannelOutboundBuffer in = outboundBuffer();
             if (open && in != null && !in.isEmpty()) {
                 // Shuts the output down: it is no IOException, which may close the channel.
-                handleWriteError(Objects.requireNonNull(messages().closeReason()));
+                handleWriteError(closeReason());
             }
         }
 
@@ -494,7 +493,7 @@ public final class RdmaChannel extends AbstractChannel implements SocketChannel 
             Objects.requireNonNull(outgoing).write(in);
             written = true;
         } catch (VerbenaException e) {
-            throw new IOException(e.getMessage(), e); // which closes the channel, as over TCP
+            throw Exceptions.ofEnd(e); // which closes the channel, as over TCP
         } finally {
             cutsStream |= !written;
         }
@@ -557,25 +556,30 @@ public final class RdmaChannel extends AbstractChannel implements SocketChannel 
 
     // ---- the end
 
+    /** Why the connection has ended. */
+    private MessagingException closeReason() {
+        return Objects.requireNonNull(messages().closeReason());
+    }
+
     /** The connection has ended, and all callbacks were called. */
     private void ended() {
         gone = true;
         if (!open) {
             return;
         }
-        MessagingException why = messages().closeReason();
-        failShutdown(why == null ? new ClosedChannelException() : new IOException(why));
+        MessagingException why = closeReason();
+        failShutdown(new IOException(why));
         lingersNoMore();
         // The peer has closed it, as the end of a TCP stream; or something is wrong.
-        boolean peerClosed = why == null || why.status() == Status.CONNECTION_INVALID;
+        boolean peerClosed = why.status() == Status.CONNECTION_INVALID;
         if (!config.isAutoClose() || (peerClosed && incoming.waits())) {
             rdmaUnsafe().failWrites();
         }
-        if (why == null || peerClosed) {
+        if (peerClosed) {
             reportEnd();
         } else if (open) {
             incoming.drop();
-            pipeline().fireExceptionCaught(new IOException(why.getMessage(), why));
+            pipeline().fireExceptionCaught(Exceptions.ofEnd(why));
             rdmaUnsafe().close(voidPromise());
         }
     }
