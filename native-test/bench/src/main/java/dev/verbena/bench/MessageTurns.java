@@ -18,8 +18,6 @@ import java.util.function.LongSupplier;
  */
 public final class MessageTurns {
     private static final int BYTES = 64;
-    private static final int MOST_BATCH = 1000; // messages between two looks at the clock
-    private static final int LEAST_BATCH = 32;
     private static final int WARM_UPS = 2;
 
     private MessageTurns() {}
@@ -77,7 +75,7 @@ public final class MessageTurns {
     }
 
     private static double round(LongSupplier message, int bytes, long nanos) {
-        int batch = Math.clamp(MOST_BATCH * BYTES / bytes, LEAST_BATCH, MOST_BATCH);
+        int batch = ThreadClock.batch(bytes);
         long sum = 0;
         long times = 0;
         long start = ThreadClock.nanos();

@@ -140,7 +140,7 @@ public final class NettyTurns {
                     new LoopRounds(
                             options,
                             4,
-                            Math.clamp(1000 * ANSWER / bytes, 32, 1000),
+                            ThreadClock.batch(bytes),
                             (nanos, heap) -> {
                                 Results.print("netty", name, nanos, "ns");
                                 if (bytes == ANSWER) {

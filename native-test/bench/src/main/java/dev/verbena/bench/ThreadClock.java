@@ -9,6 +9,14 @@ final class ThreadClock {
 
     private ThreadClock() {}
 
+    /**
+     * For how many messages of a length it is read once: a reading takes as long as several short
+     * ones.
+     */
+    static int batch(int bytes) {
+        return Math.clamp(64_000 / bytes, 32, 1000);
+    }
+
     static long nanos() {
         return THREADS.getCurrentThreadCpuTime();
     }

@@ -69,7 +69,7 @@ record Comparison(
 
     /** By how much C's own forks differ: the highest divided by the lowest. */
     double variationOfC() {
-        return c.isEmpty() ? 1 : c.most() / c.least();
+        return c.variation();
     }
 
     /** The ratio, and in brackets the lowest and the highest of the pairs; or why there is none. */

@@ -50,7 +50,7 @@ record Limit(String row, String who, String to, double least, double most) {
         }
         double value = mine.median() / (alone ? 1 : theirs.median());
         boolean kept = least <= value && value <= most;
-        boolean noisy = !alone && theirs.most() > Page.MOST_VARIATION * theirs.least();
+        boolean noisy = !alone && theirs.variation() > Page.MOST_VARIATION;
         return new Verdict(
                 "%s: %s, %s %s%s"
                         .formatted(

@@ -337,7 +337,7 @@ final class Page {
     static Optional<String> rejection(Collection<Measurement> all) {
         Entry simplest = REQUESTS.entries.getFirst();
         Values c = simplest.values(all);
-        return variation(c) <= MOST_VARIATION
+        return c.variation() <= MOST_VARIATION
                 ? Optional.empty()
                 : Optional.of(
                         "C itself varied by %.0f %% between forks (%s: %s to %s %s); at most %.0f %% are allowed"
@@ -351,11 +351,7 @@ final class Page {
     }
 
     private static double percent(Values values) {
-        return (variation(values) - 1) * 100;
-    }
-
-    private static double variation(Values values) {
-        return values.isEmpty() || values.least() == 0 ? 1 : values.most() / values.least();
+        return (values.variation() - 1) * 100;
     }
 
     private static String unit(Collection<Measurement> all, Entry entry) {
@@ -406,10 +402,10 @@ final class Page {
         return String.join("\n", lines) + "\n";
     }
 
-    /** The ratio to the reference; beside the reference itself, why there are no ratios to it. */
+    /** The ratio to the reference. For the reference itself, why no ratios are given, if so. */
     private String toReference(Collection<Measurement> all, Entry entry, Values values) {
         if (entry.who.equals(reference)) {
-            return variation(values) <= MOST_VARIATION
+            return values.variation() <= MOST_VARIATION
                     ? ""
                     : "varied by %.0f %%: no ratios".formatted(percent(values));
         }
@@ -417,7 +413,7 @@ final class Page {
                 .filter(other -> other.who.equals(reference) && other.what.equals(entry.what))
                 .map(other -> other.values(all))
                 .filter(those -> !those.isEmpty() && those.median() != 0)
-                .filter(those -> variation(those) <= MOST_VARIATION)
+                .filter(those -> those.variation() <= MOST_VARIATION)
                 .map(those -> Values.words(values.median() / those.median()))
                 .findFirst()
                 .orElse("");

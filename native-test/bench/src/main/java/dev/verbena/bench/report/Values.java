@@ -42,6 +42,11 @@ record Values(int[] forks, double[] sorted) {
         return sorted[sorted.length - 1];
     }
 
+    /** By how much the forks differ: the highest divided by the lowest. */
+    double variation() {
+        return isEmpty() || least() == 0 ? 1 : most() / least();
+    }
+
     double median() {
         int middle = sorted.length / 2;
         return sorted.length % 2 == 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
