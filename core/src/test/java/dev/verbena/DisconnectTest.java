@@ -43,7 +43,7 @@ class DisconnectTest extends ConnectorRig {
         assertThat(callbacks.take()).isEqualTo("late SUCCESS");
     }
 
-    /** What is outstanding is then cancelled, as by a flush of the program's. */
+    /** It cancels what is outstanding, as a flush by the program does. */
     @ParameterizedTest
     @CsvSource({
         "COMPLETION_QUEUE_FAILED, true",
