@@ -410,7 +410,7 @@ abstract class NettysSuite {
     class SocketConnectionAttempt extends SocketConnectionAttemptTest {
         @Override
         @Test
-        @Disabled("The fake network refuses at once where nobody answers")
+        @Disabled("A connect to nobody fails at once: here it is refused, on devices unroutable")
         public void testConnectCancellation(TestInfo info) {}
 
         @Override
