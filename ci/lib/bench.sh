@@ -15,7 +15,7 @@ BENCH_FORKS=3
 # Where no device is needed, forks are more and shorter, and addresses are not random (setarch) where the system allows that: by how its
 # memory happens to lie, one process is half as slow again as another (C's post and poll 19 or 28 ns; always 19 without randomization),
 # and measuring it longer changes nothing.
-BENCH_FORKS_HERE=9
+BENCH_FORKS_HERE=7
 BENCH_FORKS_HERE_IF_QUICK=3
 FIXED_ADDRESSES=()
 REAL_TIME=() # for the starts of JVMs: other work would delay them by as much as they take
