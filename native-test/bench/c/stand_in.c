@@ -751,6 +751,14 @@ static void gather(unsigned char *to, const struct entry *sent)
 	}
 }
 
+static void move(unsigned char *to, const struct entry *sent)
+{
+	if (sent->buffers)
+		gather(to, sent);
+	else /* inline */
+		memcpy(to, sent->tail, sent->bytes);
+}
+
 /* Puts a message into an entry of receives; answers the status of the send. */
 static uint32_t put(struct entry *entry, const struct entry *sent)
 {
@@ -758,10 +766,7 @@ static uint32_t put(struct entry *entry, const struct entry *sent)
 	/* The benchmarks use one buffer for each receive. */
 	if (sent->bytes > (entry->buffers == 1 ? to->length : 0))
 		return IBV_WC_REM_INV_REQ_ERR;
-	if (sent->buffers)
-		gather(pointer(to->addr), sent);
-	else
-		memcpy(pointer(to->addr), sent->tail, sent->bytes);
+	move(pointer(to->addr), sent);
 	entry->bytes = sent->bytes;
 	entry->key = sent->key;
 	entry->data = sent->data;
@@ -874,7 +879,7 @@ static int post_send(struct ibv_qp *qp, struct ibv_send_wr *request, struct ibv_
 					 there == queue ? &news : &news_there);
 		else if (__builtin_expect(queue_pair->peer && !flush &&
 					  entry->opcode == IBV_WC_RDMA_WRITE, 0))
-			gather(pointer(entry->remote_address), entry);
+			move(pointer(entry->remote_address), entry);
 		if (request->send_flags & IBV_SEND_SIGNALED || queue_pair->signals_all || status)
 			complete(queue, queue_pair, entry, false, status, ring->head, &news);
 		if (__builtin_expect(status != IBV_WC_SUCCESS && !flush, 0)) {

@@ -252,6 +252,13 @@ final class FakeExecution {
         if (queue.isEmpty()) {
             return RNR;
         }
+        boolean writes = send.opcode() == SendChain.WRITE_WITH_IMMEDIATE;
+        if (settings.carriesBytes && writes) {
+            int status = access(pair, send);
+            if (status != SUCCESS) {
+                return status;
+            }
+        }
         PostedRequest receive = queue.remove();
         if (peer.srq != 0 && settings.messagesHang) {
             peer.taken.add(receive);
@@ -260,7 +267,7 @@ final class FakeExecution {
         if (settings.carriesBytes && !memory.admits(receive)) {
             return refuse(peer, receive, PROTECTION_ERROR, OPERATION_ERROR);
         }
-        if (settings.carriesBytes && !carry(send, receive)) {
+        if (settings.carriesBytes && !writes && !carry(send, receive)) {
             return refuse(peer, receive, LENGTH_ERROR, INVALID_REQUEST);
         }
         int extra = send.intAt(ibv_send_wr.imm_data$offset());
@@ -353,17 +360,19 @@ final class FakeExecution {
         long rdma = ibv_send_wr.wr$offset() + ibv_send_wr.wr.rdma$offset();
         int key = send.intAt(rdma + ibv_send_wr.wr.rdma.rkey$offset());
         long address = send.remoteAddress();
+        if (send.length() == 0) {
+            return SUCCESS; // neither address nor key is looked at
+        }
         if (!memory.admits(key, peer.address, address, send.length())) {
             queuePairs.fail(peer);
             return ACCESS_ERROR;
         }
+        if (send.opcode() != SendChain.READ) {
+            Native.at(address, send.length()).copyFrom(MemorySegment.ofArray(send.message()));
+            return SUCCESS;
+        }
         for (MemorySegment buffer : send.buffers()) {
-            MemorySegment there = Native.at(address, buffer.byteSize());
-            if (send.opcode() == SendChain.WRITE) {
-                there.copyFrom(buffer);
-            } else {
-                buffer.copyFrom(there);
-            }
+            buffer.copyFrom(Native.at(address, buffer.byteSize()));
             address += buffer.byteSize();
         }
         return SUCCESS;
