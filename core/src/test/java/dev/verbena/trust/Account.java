@@ -27,6 +27,7 @@ final class Account {
     private int count;
     private int outstanding; // signaled ones
     private int last = -1; // that ended
+    private int firstFailed = Integer.MAX_VALUE;
     private int refused;
     private int failed;
     private boolean broken;
@@ -96,7 +97,10 @@ final class Account {
         outstanding -= state == SIGNALED ? 1 : 0;
         states[number] = ENDED;
         last = Math.max(last, number);
-        failed += status.isSuccess() ? 0 : 1;
+        if (!status.isSuccess()) {
+            failed++;
+            firstFailed = Math.min(firstFailed, number);
+        }
         broken |= !status.isSuccess() && status != Status.CANCELLED;
     }
 
@@ -105,10 +109,10 @@ final class Account {
         return outstanding;
     }
 
-    /** Complains about each that has no completion. */
+    /** Complains about each that has no completion, silent ones behind a failed one included. */
     synchronized void settle() {
-        for (int i = 0; i < count && outstanding > 0; i++) {
-            if (states[i] == SIGNALED) {
+        for (int i = 0; i < count; i++) {
+            if (states[i] == SIGNALED || states[i] == SILENT && i > firstFailed) {
                 complain(i, "never completed; it was a " + types[i]);
             }
         }

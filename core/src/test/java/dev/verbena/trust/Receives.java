@@ -46,7 +46,7 @@ final class Receives {
     private synchronized void post(QueuePair pair, int slot) {
         long context = account.open(OperationType.RECEIVE, false);
         slots[(int) context % slots.length] = slot;
-        buffer.clear().add(memory, (long) slot * Side.SLOT, Side.SLOT);
+        buffer.clear().add(memory, (long) slot * Slots.BYTES, Slots.BYTES);
         PostResult result =
                 shared == null ? pair.receive(context, buffer) : shared.receive(context, buffer);
         if (result == PostResult.ACCEPTED) {
@@ -60,8 +60,26 @@ final class Receives {
         return slots[(int) context % slots.length];
     }
 
+    /** Claims receives for messages of the peer; without one a message would fail. */
+    boolean claim(int messages) {
+        int left = credit.get();
+        while (left >= messages) {
+            int was = credit.compareAndExchange(left, left - messages);
+            if (was == left) {
+                return true;
+            }
+            left = was;
+        }
+        return false;
+    }
+
+    /** Whether a receive was filled with this message. */
+    boolean holds(long context, long sent, int bytes) {
+        return Slots.holds(memory.memory(), slot(context), sent, bytes);
+    }
+
     /** How the message begins that a receive was filled with. */
     long firstBytes(long context) {
-        return memory.memory().get(ValueLayout.JAVA_LONG, (long) slot(context) * Side.SLOT);
+        return memory.memory().get(ValueLayout.JAVA_LONG, (long) slot(context) * Slots.BYTES);
     }
 }

@@ -150,7 +150,7 @@ final class RequestLife {
         QueuePairLimits limits =
                 QueuePairLimits.depths(depth, receiveDepth)
                         .withBuffers(2, 1)
-                        .withInlineBytes(Side.SLOT)
+                        .withInlineBytes(Slots.BYTES)
                         .withMaxDeferred(List.of(0, 3, 64).get(random.nextInt(3)));
         boolean oneAdapter = place.here == place.there;
         End here = new End(place.here, limits, connections, shares, null);
@@ -230,7 +230,7 @@ final class RequestLife {
             if (shares) {
                 int most = connections * limits.receiveDepth();
                 SharedReceiveQueue receives = domain.createSharedReceiveQueue(most, 1, e -> {});
-                MemoryRegion slots = allocate((long) most * Side.SLOT);
+                MemoryRegion slots = allocate((long) most * Slots.BYTES);
                 shared = new Receives(account("shared receives", false), receives, slots, most);
                 shared.fill(null);
                 memory.add(receives);
@@ -250,11 +250,11 @@ final class RequestLife {
                             ? domain.createQueuePair(queue, queue, limits)
                             : domain.createQueuePair(queue, queue, shared.shared, limits);
             place.watch(pair);
-            MemoryRegion region = allocate(Side.bytes(limits.initiatorDepth()));
+            MemoryRegion region = allocate(Slots.bytes(limits.initiatorDepth()));
             memory.add(region);
             Receives receives = shared;
             if (receives == null) {
-                MemoryRegion slots = allocate((long) limits.receiveDepth() * Side.SLOT);
+                MemoryRegion slots = allocate((long) limits.receiveDepth() * Slots.BYTES);
                 memory.add(slots);
                 receives =
                         new Receives(

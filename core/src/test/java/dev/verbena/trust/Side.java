@@ -19,12 +19,11 @@ import org.jspecify.annotations.Nullable;
 
 import java.lang.foreign.ValueLayout;
 import java.util.ArrayDeque;
+import java.util.ArrayList;
 import java.util.Deque;
-import java.util.Map;
+import java.util.List;
 import java.util.Random;
-import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicBoolean;
-import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicLong;
 
 /**
@@ -33,44 +32,7 @@ import java.util.concurrent.atomic.AtomicLong;
  * peer: each comes once, in order, with its bytes.
  */
 final class Side {
-    static final int SLOT = 64; // the most bytes of a request
-    private static final long NONE = -1;
-
-    /** What is sent to the peer or done with its memory. */
-    private enum Kind {
-        SEND(OperationType.SEND, OperationType.RECEIVE),
-        SEND_WITH_IMMEDIATE(OperationType.SEND, OperationType.RECEIVE),
-        SEND_AND_INVALIDATE(OperationType.SEND, OperationType.RECEIVE_AND_INVALIDATE),
-        WRITE(OperationType.WRITE, null),
-        WRITE_WITH_IMMEDIATE(OperationType.WRITE, OperationType.RECEIVE_OF_WRITE),
-        READ(OperationType.READ, null),
-        FETCH_AND_ADD(OperationType.FETCH_AND_ADD, null),
-        COMPARE_AND_SWAP(OperationType.COMPARE_AND_SWAP, null);
-
-        private static final Kind[] ALL = values();
-        private final OperationType type;
-        private final OperationType arrives; // null: the peer gets no completion
-
-        Kind(OperationType type, OperationType arrives) {
-            this.type = type;
-            this.arrives = arrives;
-        }
-
-        boolean isMessage() {
-            return arrives != null;
-        }
-
-        boolean hasImmediate() {
-            return this == SEND_WITH_IMMEDIATE || this == WRITE_WITH_IMMEDIATE;
-        }
-
-        boolean isAtomic() {
-            return this == FETCH_AND_ADD || this == COMPARE_AND_SWAP;
-        }
-    }
-
-    /** A message as it has to arrive. */
-    private record Sent(long context, Kind kind, int bytes, long token) {}
+    private static final long NONE = Sent.NONE;
 
     private enum End {
         DRAIN,
@@ -87,8 +49,9 @@ final class Side {
     private final int pollsToEnd; // the polling thread ends it after so many
     private final End end;
     private final MemoryRegion memory;
-    private final int
-            slots; // for what goes out, as many for what is read, and as many for the peer
+    private final Slots slots;
+    private int verified; // up to this place
+    private final List<String> doubts = new ArrayList<>(); // of bytes at the peer
     private final MemoryWindow own; // invalidated here
     private final MemoryWindow lent; // invalidated by the peer
     private final RequestBatch batch;
@@ -101,9 +64,7 @@ final class Side {
     private final AtomicLong offered = new AtomicLong(NONE); // the token of lent, for the peer
     private final AtomicBoolean lentIsOut = new AtomicBoolean();
     private final AtomicBoolean ending = new AtomicBoolean();
-    private final Map<Long, Long> old = new ConcurrentHashMap<>(); // what atomic ones must bring
-    private long added; // fetch-and-adds so far
-    private long swapped;
+    private final Atomics atomics = new Atomics();
     private @Nullable Connector connector; // null without a connection manager
     private boolean lastIsPosted;
     private boolean drained;
@@ -126,7 +87,7 @@ final class Side {
         this.receives = receives;
         this.memory = memory;
         random.setSeed(seed);
-        this.slots = slots(pair.limits().initiatorDepth());
+        this.slots = new Slots(memory, pair.limits().initiatorDepth());
         this.budget = life.budget(random);
         this.pollsToEnd = random.nextInt(4) == 0 ? random.nextInt(10_000) : Integer.MAX_VALUE;
         this.end = End.values()[random.nextInt(End.values().length)];
@@ -140,16 +101,6 @@ final class Side {
         pair.attach(this);
     }
 
-    /** More than can be outstanding, silent requests included. */
-    private static int slots(int depth) {
-        return 4 * depth + 128;
-    }
-
-    /** How much memory a side needs. */
-    static long bytes(int depth) {
-        return (3L * slots(depth) + 1) * SLOT;
-    }
-
     /** It is connected by a connection manager. */
     void connectedBy(Connector by) {
         connector = by;
@@ -157,15 +108,7 @@ final class Side {
 
     void meet(Side other) {
         peer = other;
-        Kind[] kinds = {Kind.SEND, Kind.WRITE, Kind.READ, Kind.FETCH_AND_ADD};
-        for (int i = 0; i < recorded.length; i++) {
-            recorded[i] = kinds[random.nextInt(kinds.length)];
-            recordedFlags[i] = flags(recorded[i]);
-            fill(recorded[i], 8, i);
-            if (post(batch, recorded[i], 0, i, NONE, recordedFlags[i]) != PostResult.ACCEPTED) {
-                life.complain("a batch did not record a " + recorded[i]);
-            }
-        }
+        record();
     }
 
     // ---- posts
@@ -198,13 +141,19 @@ final class Side {
         if (random.nextInt(8) == 0) {
             flags = flags.and(OpFlags.READ_FENCE);
         }
-        boolean carries = kind != Kind.READ && !kind.isAtomic();
-        return carries && random.nextInt(3) == 0 ? flags.and(OpFlags.INLINE) : flags;
+        if (kind.isMessage() && random.nextInt(4) == 0) {
+            flags = flags.and(OpFlags.SEND_AND_SOLICIT_EVENT);
+        }
+        if (kind == Kind.READ && random.nextInt(4) == 0) {
+            flags = flags.and(OpFlags.RDMA_READ_LOCAL_INVALIDATE);
+        }
+        return !kind.brings() && random.nextInt(3) == 0 ? flags.and(OpFlags.INLINE) : flags;
     }
 
     /** Sets the buffers: of what goes out, or for what is read. */
     private void fill(Kind kind, int bytes, int slot) {
-        long at = (kind == Kind.READ || kind.isAtomic() ? slots + slot : slot) * (long) SLOT;
+        int from = kind.brings() ? slots.count : 0;
+        long at = (from + slot) * (long) Slots.BYTES;
         buffers.clear();
         if (bytes > 16 && random.nextBoolean()) {
             buffers.add(memory, at, 16).add(memory, at + 16, bytes - 16);
@@ -214,7 +163,7 @@ final class Side {
     }
 
     private int slot(long context) {
-        return sends.place(context) % slots;
+        return sends.place(context) % slots.count;
     }
 
     private void postOne(Kind kind) {
@@ -225,73 +174,94 @@ final class Side {
         if (kind == Kind.SEND_AND_INVALIDATE && token == NONE) {
             return;
         }
-        if (kind.isMessage() && !claim(1)) {
+        if (kind.isMessage() && !peer.receives.claim(1)) {
             peer.offered.compareAndSet(NONE, token);
             return;
         }
         OpFlags flags = flags(kind);
-        int bytes = kind.isAtomic() ? 8 : 8 + random.nextInt(SLOT - 7);
-        long context = open(kind, flags.contains(OpFlags.SILENT_SUCCESS), bytes, token);
+        int bytes = kind.isAtomic() ? 8 : 8 + random.nextInt(Slots.BYTES - 7);
+        boolean silent = flags.contains(OpFlags.SILENT_SUCCESS);
+        int immediate = random.nextInt();
+        long context = open(kind, silent, bytes, token, immediate);
         fill(kind, bytes, slot(context));
-        if (!accepted(context, kind, post(pair, kind, context, slot(context), token, flags))) {
+        PostResult result = post(pair, kind, context, slot(context), token, immediate, flags);
+        if (!accepted(context, kind, result)) {
             peer.offered.compareAndSet(NONE, token);
         }
     }
 
     private PostResult post(
-            SendRequests to, Kind kind, long context, int slot, long token, OpFlags flags) {
-        RemoteMemory there = peer.target();
-        long offset = (long) slot * SLOT;
+            SendRequests to,
+            Kind kind,
+            long context,
+            int slot,
+            long token,
+            int immediate,
+            OpFlags flags) {
+        RemoteMemory there = peer.slots.target();
+        long offset = slots.remote(kind == Kind.READ, slot);
         return switch (kind) {
             case SEND -> to.send(context, buffers, flags);
-            case SEND_WITH_IMMEDIATE ->
-                    to.sendWithImmediate(context, buffers, (int) context, flags);
+            case SEND_WITH_IMMEDIATE -> to.sendWithImmediate(context, buffers, immediate, flags);
             case SEND_AND_INVALIDATE -> to.sendAndInvalidate(context, buffers, (int) token, flags);
             case WRITE -> to.write(context, buffers, there, offset, flags);
             case WRITE_WITH_IMMEDIATE ->
-                    to.writeWithImmediate(context, buffers, there, offset, (int) context, flags);
+                    to.writeWithImmediate(context, buffers, there, offset, immediate, flags);
             case READ -> to.read(context, buffers, there, offset, flags);
-            case FETCH_AND_ADD -> to.fetchAndAdd(context, buffers, there, sums(), 1, flags);
-            case COMPARE_AND_SWAP ->
-                    to.compareAndSwap(
-                            context, buffers, there, swaps(), swapped - 1, swapped, flags);
+            case FETCH_AND_ADD -> to.fetchAndAdd(context, buffers, there, slots.words(), 1, flags);
+            case COMPARE_AND_SWAP -> {
+                long swaps = atomics.swaps();
+                long at = slots.words() + Long.BYTES;
+                yield to.compareAndSwap(context, buffers, there, at, swaps - 1, swaps, flags);
+            }
         };
     }
 
-    /** What the peer may write to: slots, and the words of its atomic operations. */
-    private RemoteMemory target() {
-        return memory.remoteMemory().slice(2L * slots * SLOT, (slots + 1L) * SLOT);
+    /** Records a batch, to be posted again and again. */
+    private void record() {
+        batch.clear();
+        for (int i = 0; i < recorded.length; i++) {
+            Kind kind = Kind.OF_BATCHES[random.nextInt(Kind.OF_BATCHES.length)];
+            if (kind == Kind.WRITE_WITH_IMMEDIATE && !life.place.deliversImmediates()) {
+                kind = Kind.WRITE;
+            }
+            recorded[i] = kind;
+            recordedFlags[i] = flags(kind);
+            fill(kind, 8, i);
+            if (post(batch, kind, 0, i, NONE, i, recordedFlags[i]) != PostResult.ACCEPTED) {
+                life.complain("a batch did not record a " + kind);
+            }
+        }
     }
 
-    /** Where each fetch-and-add adds one, in what the peer may write to. */
-    private long sums() {
-        return (long) peer.slots * SLOT;
-    }
-
-    /** Where each compare-and-swap swaps the number of swaps before it for the next one. */
-    private long swaps() {
-        return sums() + Long.BYTES;
-    }
-
-    /** A batch that was recorded once, with other contexts and other bytes. */
+    /** A batch that was recorded before, with other contexts, bytes and targets. */
     private void postBatch() {
+        if (random.nextInt(16) == 0) {
+            record();
+        }
         int messages = 0;
         for (Kind kind : recorded) {
             messages += kind.isMessage() ? 1 : 0;
         }
-        if (!claim(messages)) {
+        if (!peer.receives.claim(messages)) {
             return;
         }
         long[] contexts = new long[recorded.length];
         for (int i = 0; i < contexts.length; i++) {
             Kind kind = recorded[i];
-            int bytes = kind.isAtomic() ? 8 : 8 + random.nextInt(SLOT - 7);
-            contexts[i] =
-                    open(kind, recordedFlags[i].contains(OpFlags.SILENT_SUCCESS), bytes, NONE);
+            int bytes = kind.isAtomic() ? 8 : 8 + random.nextInt(Slots.BYTES - 7);
+            boolean silent = recordedFlags[i].contains(OpFlags.SILENT_SUCCESS);
+            contexts[i] = open(kind, silent, bytes, NONE, i);
             fill(kind, bytes, slot(contexts[i]));
             batch.context(i, contexts[i]);
             if (batch.buffers(i, buffers) != PostResult.ACCEPTED) {
                 life.complain("a batch did not take other buffers for a " + kind);
+            }
+            if (kind == Kind.WRITE || kind == Kind.WRITE_WITH_IMMEDIATE || kind == Kind.READ) {
+                long offset = slots.remote(kind == Kind.READ, slot(contexts[i]));
+                if (batch.remote(i, peer.slots.target(), offset) != PostResult.ACCEPTED) {
+                    life.complain("a batch did not take another target for a " + kind);
+                }
             }
         }
         PostResult result = batch.post();
@@ -306,11 +276,15 @@ final class Side {
             return;
         }
         boolean bind = ofLent || !own.bound();
-        OpFlags flags = !ofLent && random.nextBoolean() ? OpFlags.SILENT_SUCCESS : OpFlags.NONE;
-        long context =
-                sends.open(
-                        bind ? OperationType.BIND : OperationType.INVALIDATE,
-                        flags != OpFlags.NONE);
+        boolean silent = !ofLent && random.nextBoolean();
+        OpFlags flags = silent ? OpFlags.SILENT_SUCCESS : OpFlags.NONE;
+        if (random.nextInt(8) == 0) {
+            flags = flags.and(OpFlags.READ_FENCE);
+        }
+        if (random.nextInt(4) == 0) {
+            flags = flags.and(OpFlags.DEFER);
+        }
+        long context = sends.open(bind ? OperationType.BIND : OperationType.INVALIDATE, silent);
         if (ofLent) {
             bindOfLent.set(context);
         }
@@ -321,7 +295,7 @@ final class Side {
                                 ofLent ? lent : own,
                                 memory,
                                 0,
-                                SLOT,
+                                Slots.BYTES,
                                 flags.and(OpFlags.ALLOW_REMOTE_READ))
                         : pair.invalidate(context, own, flags);
         if (!accepted(context, null, result) && ofLent) {
@@ -333,7 +307,7 @@ final class Side {
     /** One that has to be refused. */
     private void postWrongRequest() {
         OpFlags flags = random.nextBoolean() ? OpFlags.INLINE : OpFlags.ALLOW_REMOTE_READ;
-        if (postPlain(OperationType.SEND, 1000, flags)) {
+        if (postPlain(1000, flags)) {
             life.complain("a wrong request was accepted");
         }
     }
@@ -344,50 +318,31 @@ final class Side {
         if (life.place.checksTokens()) {
             long context = sends.open(OperationType.WRITE, false);
             fill(Kind.WRITE, 8, 0);
-            var result = pair.write(context, buffers, target().address(), 0x5555, OpFlags.NONE);
+            var result =
+                    pair.write(context, buffers, slots.target().address(), 0x5555, OpFlags.NONE);
             accepted(context, null, result);
         } else {
-            postPlain(OperationType.SEND, 2 * SLOT, OpFlags.NONE); // longer than the receive
+            postPlain(2 * Slots.BYTES, OpFlags.NONE); // longer than the receive
         }
     }
 
-    private boolean postPlain(OperationType type, int bytes, OpFlags flags) {
-        long context = sends.open(type, false);
+    private boolean postPlain(int bytes, OpFlags flags) {
+        long context = sends.open(OperationType.SEND, false);
         buffers.clear().add(memory, 0, bytes);
-        return accepted(
-                context,
-                null,
-                type == OperationType.SEND
-                        ? pair.send(context, buffers, flags)
-                        : pair.write(context, buffers, peer.target(), 0, flags));
+        return accepted(context, null, pair.send(context, buffers, flags));
     }
 
-    /** Claims receives of the peer for messages; without one they would fail. */
-    private boolean claim(int messages) {
-        AtomicInteger credit = peer.receives.credit;
-        int left = credit.get();
-        while (left >= messages) {
-            int was = credit.compareAndExchange(left, left - messages);
-            if (was == left) {
-                return true;
-            }
-            left = was;
-        }
-        return false;
-    }
-
-    private long open(Kind kind, boolean silent, int bytes, long token) {
+    private long open(Kind kind, boolean silent, int bytes, long token, int immediate) {
         long context = sends.open(kind.type, silent);
         if (kind.isMessage()) {
             synchronized (sent) {
-                sent.add(new Sent(context, kind, bytes, token));
+                sent.add(new Sent(context, kind, bytes, token, immediate));
             }
         }
         if (kind.isAtomic()) {
-            old.put(context, kind == Kind.FETCH_AND_ADD ? added++ : swapped++);
-        } else if (kind != Kind.READ) {
-            memory.memory().set(ValueLayout.JAVA_LONG, (long) slot(context) * SLOT, context);
+            atomics.open(context, kind);
         }
+        slots.use(slot(context), new Slots.Use(context, kind, bytes));
         return context;
     }
 
@@ -401,14 +356,16 @@ final class Side {
             return true;
         }
         sends.refuse(context);
-        if (kind != null && kind.isAtomic() && old.remove(context) != null) {
-            added -= kind == Kind.FETCH_AND_ADD ? 1 : 0;
-            swapped -= kind == Kind.FETCH_AND_ADD ? 0 : 1;
+        if (kind != null) {
+            slots.forget(slot(context));
+        }
+        if (kind != null && kind.isAtomic()) {
+            atomics.refuse(context, kind);
         }
         if (kind != null && kind.isMessage()) {
             synchronized (sent) {
                 Sent last = sent.pollLast();
-                if (last == null || last.context != context) {
+                if (last == null || last.context() != context) {
                     if (!life.place.keepsRefused()) {
                         life.complain("message %x was refused, and arrived".formatted(context));
                     }
@@ -444,7 +401,10 @@ final class Side {
         }
         if (!type.isReceive()) {
             sends.end(context, type, status);
-            Long before = old.remove(context);
+            if (status.isSuccess()) {
+                verifyUpTo(context);
+            }
+            Long before = atomics.end(context);
             if (before != null && status.isSuccess()) {
                 checkOld(context, type, before);
             }
@@ -460,11 +420,31 @@ final class Side {
         }
     }
 
-    /**
-     * An atomic operation brings how many there were before it, each of which was carried out once.
-     */
+    /** What was posted up to a request that succeeded has been read or written, silent or not. */
+    private void verifyUpTo(long context) {
+        int place = sends.place(context);
+        for (int at = Math.max(verified, place - slots.count + 1); at <= place; at++) {
+            int slot = at % slots.count;
+            Slots.Use use = slots.last(slot);
+            if (use == null || use.context() > context || life.place.keepsRefused()) {
+                continue;
+            }
+            boolean right =
+                    switch (use.kind()) {
+                        case WRITE -> peer.slots.written(slot, use);
+                        case READ -> !life.place.readsBytes() || slots.read(slot, use);
+                        default -> true;
+                    };
+            // A peer that has ended takes nothing.
+            if (!right && peer.pair.connected() && !peer.ending.get() && !slots.reused(slot, use)) {
+                doubts.add("%s of %s: wrong bytes".formatted(use, pair));
+            }
+        }
+        verified = place + 1;
+    }
+
     private void checkOld(long context, OperationType type, long before) {
-        long at = (slots + slot(context)) * (long) SLOT;
+        long at = (slots.count + slot(context)) * (long) Slots.BYTES;
         long came = memory.memory().get(ValueLayout.JAVA_LONG, at);
         if (came != before && life.place.readsBytes() && !life.place.keepsRefused()) {
             life.complain("%s of %s brought %d, not %d".formatted(type, pair, came, before));
@@ -487,15 +467,8 @@ final class Side {
             return;
         }
         boolean right =
-                completions.type(i) == message.kind.arrives
-                        && completions.bytes(i) == message.bytes
-                        && (!message.kind.hasImmediate()
-                                || !life.place.deliversImmediates()
-                                || completions.immediate(i) == (int) message.context)
-                        && (message.token == NONE
-                                || completions.invalidatedToken(i) == (int) message.token)
-                        && (message.kind == Kind.WRITE_WITH_IMMEDIATE
-                                || receives.firstBytes(completions.context(i)) == message.context);
+                message.is(completions, i, life.place.deliversImmediates())
+                        && brought(message, completions.context(i));
         if (!right) {
             life.complain(
                     "%s came to %s as %s of %d bytes, beginning with %x"
@@ -506,6 +479,17 @@ final class Side {
                                     completions.bytes(i),
                                     receives.firstBytes(completions.context(i))));
         }
+    }
+
+    /** Whether all bytes of a message are there. */
+    private boolean brought(Sent message, long receive) {
+        if (message.kind() != Kind.WRITE_WITH_IMMEDIATE) {
+            return receives.holds(receive, message.context(), message.bytes());
+        }
+        int slot = peer.slot(message.context());
+        Slots.Use use = new Slots.Use(message.context(), message.kind(), message.bytes());
+        Slots.Use last = peer.slots.last(slot);
+        return slots.written(slot, use) || !use.equals(last) || peer.slots.reused(slot, last);
     }
 
     // ---- its life
@@ -541,7 +525,11 @@ final class Side {
 
     private void drain() {
         if (!lastIsPosted) {
-            lastIsPosted = postPlain(OperationType.WRITE, 8, OpFlags.NONE);
+            long context = open(Kind.WRITE, false, 8, NONE, 0);
+            int slot = slot(context);
+            fill(Kind.WRITE, 8, slot);
+            PostResult result = post(pair, Kind.WRITE, context, slot, NONE, 0, OpFlags.NONE);
+            lastIsPosted = accepted(context, Kind.WRITE, result);
         } else if (sends.outstanding() == 0 && pair.connected()) {
             drained = true;
             allArrives = peer.pair.connected() && !peer.ending.get();
@@ -585,6 +573,10 @@ final class Side {
         // A peer that failed received nothing after that, whatever its device acknowledged.
         if (allArrives && !peer.sends.broken() && !sent.isEmpty() && !life.place.keepsRefused()) {
             life.complain("%s was acknowledged, and lost".formatted(sent.peek()));
+        }
+        // A peer whose device failed it took nothing after that, and may not have known.
+        if (!peer.sends.broken() && !peer.receives.account.broken()) {
+            doubts.forEach(life::complain);
         }
         own.close();
         lent.close();
