@@ -20,7 +20,7 @@ final class LargeArrivals {
     private final Queue<Message> announced = new SafeQueue<>(); // of those: without an offer
     private final ArrayList<Message> spare = new ArrayList<>(0); // objects for others
     private int held; // that were announced, and not released
-    private long bytes; // of those that have memory
+    private long bytes; // of their memory
 
     LargeArrivals(MessageChannel channel, Outbox outbox) {
         this.channel = channel;
@@ -66,10 +66,11 @@ final class LargeArrivals {
 
     private boolean takesMemory(Message message) {
         int length = message.length();
-        if (message.block == null && bytes + length <= channel.options.largeMemory()) {
+        if (message.block == null
+                && bytes + LargeMemory.blockBytes(length) <= channel.options.largeMemory()) {
             try {
                 message.block = channel.poller.memory().large().take(length, channel);
-                bytes += message.block == null ? 0 : length;
+                bytes += message.block == null ? 0 : message.block.bytes();
             } catch (VerbenaException e) {
                 channel.fail(
                         e.status(),
@@ -94,7 +95,7 @@ final class LargeArrivals {
 
     /** The memory of a message is not needed any more. */
     void free(LargeMemory.Block block) {
-        bytes -= block.bytes;
+        bytes -= block.bytes();
         held--;
         channel.poller.memory().large().giveBack(block);
     }

@@ -8,6 +8,8 @@ import dev.verbena.internal.util.Closing;
 
 import org.jspecify.annotations.Nullable;
 
+import java.util.function.IntSupplier;
+
 /**
  * The registered memory of a {@link Poller} for large messages: blocks of some sizes, which are
  * kept for the next message of that size until nobody has taken them for some seconds. Of several
@@ -16,7 +18,8 @@ import org.jspecify.annotations.Nullable;
  * <p>A block for a message that comes is cleared if another channel may have used it: a peer that
  * announces a message, and does not write it, must not make a program send it what other peers have
  * sent. All blocks for messages that come have a limit, so that many peers cannot take all memory
- * that a process may lock.
+ * that a process may lock. Blocks are kept only as far as all blocks together do not exceed what
+ * the channels may take.
  */
 final class LargeMemory implements AutoCloseable {
     private static final int KEPT_TICKS = 50;
@@ -29,7 +32,6 @@ final class LargeMemory implements AutoCloseable {
     static final class Block {
         final MemoryRegion region;
         final int size; // which of the sizes
-        int bytes; // of the message
         private boolean comes; // the message
         private @Nullable MessageChannel user; // the last one, or null after several
         private int givenBack; // the tick
@@ -40,18 +42,25 @@ final class LargeMemory implements AutoCloseable {
             this.size = size;
             this.user = user;
         }
+
+        long bytes() {
+            return bytesOf(size);
+        }
     }
 
     private final ProtectionDomain domain;
     // By size, the last one given back. The blocks are linked: to give one back needs no memory.
     private final @Nullable Block[] free = new Block[SIZES];
-    private long limit; // for messages that come
-    private long taken; // of that
+    private final IntSupplier channels; // how many there are
+    private long mostOfChannel; // for messages that come, and again for copies
+    private long taken; // for messages that come
+    private long registered; // all blocks
     private int tick;
     private boolean closed;
 
-    LargeMemory(ProtectionDomain domain) {
+    LargeMemory(ProtectionDomain domain, IntSupplier channels) {
         this.domain = domain;
+        this.channels = channels;
     }
 
     /** The number of the smallest size with room for so many bytes. */
@@ -62,6 +71,11 @@ final class LargeMemory implements AutoCloseable {
         return (shift - SMALLEST_SHIFT) * STEPS + step + 1 - STEPS;
     }
 
+    /** How many bytes a block for so many has. */
+    static long blockBytes(int bytes) {
+        return bytesOf(sizeOf(bytes));
+    }
+
     /** How many bytes a size has. */
     static long bytesOf(int size) {
         return (long) (STEPS + size % STEPS) << size / STEPS + SMALLEST_SHIFT - STEP_SHIFT;
@@ -69,7 +83,8 @@ final class LargeMemory implements AutoCloseable {
 
     /** A channel may take so much for messages that come. */
     synchronized void raiseLimit(long ofChannel) {
-        limit = Math.max(limit, MOST_SHARES * ofChannel);
+        long most = Math.min(ofChannel, Long.MAX_VALUE / (2 * MOST_SHARES)); // no overflow
+        mostOfChannel = Math.max(mostOfChannel, most);
     }
 
     /**
@@ -79,7 +94,7 @@ final class LargeMemory implements AutoCloseable {
      * @throws VerbenaException as {@link ProtectionDomain#allocate} does
      */
     @Nullable Block take(int bytes, MessageChannel user) {
-        if (!count(bytes)) {
+        if (!count(blockBytes(bytes))) {
             return null;
         }
         Block block = null;
@@ -89,13 +104,13 @@ final class LargeMemory implements AutoCloseable {
             return block;
         } finally {
             if (block == null) {
-                boolean ignored = count(-bytes);
+                boolean ignored = count(-blockBytes(bytes));
             }
         }
     }
 
-    private synchronized boolean count(int bytes) {
-        boolean fits = taken + bytes <= limit;
+    private synchronized boolean count(long bytes) {
+        boolean fits = taken + bytes <= MOST_SHARES * mostOfChannel;
         taken += fits ? bytes : 0;
         return fits;
     }
@@ -114,15 +129,47 @@ final class LargeMemory implements AutoCloseable {
         int size = sizeOf(bytes);
         Block block = kept(size);
         if (block == null) {
-            block = new Block(domain.allocate(bytesOf(size), Access.LOCAL_WRITE), size, user);
+            block = new Block(allocate(bytesOf(size)), size, user);
         } else if (block.user != user) {
             block.user = clears ? user : null; // a copy may leave bytes of the one before
             if (clears) {
                 block.region.memory().fill((byte) 0);
             }
         }
-        block.bytes = bytes;
         return block;
+    }
+
+    private MemoryRegion allocate(long bytes) {
+        makeRoom(bytes);
+        MemoryRegion region = null;
+        try {
+            region = domain.allocate(bytes, Access.LOCAL_WRITE);
+            return region;
+        } finally {
+            if (region == null) {
+                makeRoom(-bytes);
+            }
+        }
+    }
+
+    /** Counts memory, and frees other blocks that are kept if the channels may not take all. */
+    private synchronized void makeRoom(long bytes) {
+        registered += bytes;
+        long most = 2 * mostOfChannel * Math.clamp(channels.getAsInt(), 1, MOST_SHARES);
+        int size = SIZES - 1;
+        while (registered > most && size >= 0) {
+            Block block = kept(size);
+            if (block == null) {
+                size--;
+            } else {
+                close(block);
+            }
+        }
+    }
+
+    private void close(Block block) {
+        registered -= block.bytes();
+        Closing.quietly(domain, block.region);
     }
 
     private synchronized @Nullable Block kept(int size) {
@@ -137,7 +184,7 @@ final class LargeMemory implements AutoCloseable {
     /** Gives memory back that neither the device nor the program uses any more. */
     void giveBack(Block block) {
         synchronized (this) {
-            taken -= block.comes ? block.bytes : 0;
+            taken -= block.comes ? block.bytes() : 0;
             block.comes = false;
             if (!closed) {
                 block.givenBack = tick;
@@ -170,7 +217,7 @@ final class LargeMemory implements AutoCloseable {
                 } else {
                     younger.next = block.next;
                 }
-                Closing.quietly(domain, block.region); // last: others stay, whatever it throws
+                close(block); // last: others stay, whatever it throws
             }
         }
     }

@@ -112,10 +112,10 @@ final class LargeSends {
         one.callback = callback;
         one.attachment = attachment;
         announced++;
-        copied += copy == null ? 0 : length;
+        copied += copy == null ? 0 : copy.bytes();
     }
 
-    /** How many bytes of messages there are copies of. */
+    /** How many bytes the copies take. */
     long copied() {
         return copied;
     }
@@ -164,7 +164,7 @@ final class LargeSends {
     void ended() {
         Large one = at(ended++);
         if (one.copy != null) {
-            copied -= one.length;
+            copied -= one.copy.bytes();
             memory.giveBack(one.copy);
             one.copy = null;
         }

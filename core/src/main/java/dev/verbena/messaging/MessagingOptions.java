@@ -100,9 +100,12 @@ public final class MessagingOptions extends OptionValues<MessagingOptions> {
     /**
      * Changes how much memory the messages above the eager limit may take on this side of a
      * channel: as much for those that come, from when they are announced until they are released,
-     * and as much again for copies of those that are sent. What does not fit waits. It is never
-     * less than the longest message. All channels of a poller together take at most 64 times the
-     * largest of these limits for what comes.
+     * and as much again for copies of those that are sent. What does not fit waits. Messages are in
+     * blocks of at least 5 KiB, which are up to a quarter longer than the message, and the limit
+     * counts the blocks. It is never less than the block of the longest message. All channels of a
+     * poller together take at most 64 times the largest of these limits for what comes. Blocks that
+     * are free are kept for some seconds, but only while all blocks of the poller take no more than
+     * its channels may.
      *
      * @param bytes 0 or more
      * @return a changed copy of these options
@@ -315,10 +318,10 @@ public final class MessagingOptions extends OptionValues<MessagingOptions> {
     /**
      * How much memory large messages take, of either direction.
      *
-     * @return bytes, at least those of the longest message
+     * @return bytes, at least those of the block of the longest message
      */
     public long largeMemory() {
-        return Math.max(largeMemory, maxMessage);
+        return Math.max(largeMemory, LargeMemory.blockBytes(maxMessage));
     }
 
     /** Refuses what the device has no room for: its messages and queues have limits. */

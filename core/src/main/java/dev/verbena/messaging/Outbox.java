@@ -126,7 +126,9 @@ final class Outbox {
         if (length <= eagerLimit) {
             return !sendsLarge || !large.isWaiting(); // or it would arrive before
         }
-        return !copied || large.copied() + length <= channel.options.largeMemory();
+        return !copied
+                || large.copied() + LargeMemory.blockBytes((int) length)
+                        <= channel.options.largeMemory();
     }
 
     /**

@@ -33,7 +33,7 @@ final class PollerMemory implements AutoCloseable {
         this.poller = poller;
         this.domain = domain;
         this.confined = confined;
-        this.large = new LargeMemory(domain);
+        this.large = new LargeMemory(domain, () -> poller.connections().size());
         this.inline = new FrameBuffers(domain, PostScratch.BYTES, FRAMES_AT_ONCE);
     }
 

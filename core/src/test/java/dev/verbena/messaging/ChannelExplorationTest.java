@@ -160,7 +160,7 @@ class ChannelExplorationTest {
                         .withEagerLimit(EAGER)
                         .withMaxMessage(LARGE)
                         .withOutstanding(limit)
-                        .withLargeMemory(limit * LARGE),
+                        .withLargeMemory(limit * LargeMemory.bytesOf(LargeMemory.sizeOf(LARGE))),
                 List.of(LARGE, SMALL),
                 messages(Explorer.MORE, LARGE),
                 true,
@@ -178,7 +178,7 @@ class ChannelExplorationTest {
                         .withEagerLimit(EAGER)
                         .withMaxMessage(LARGE)
                         .withOutstanding(2)
-                        .withLargeMemory(LARGE),
+                        .withLargeMemory(0),
                 messages(2, LARGE),
                 messages(0, LARGE),
                 true,
@@ -196,7 +196,7 @@ class ChannelExplorationTest {
                         .withEagerLimit(EAGER)
                         .withMaxMessage(LARGE)
                         .withOutstanding(1)
-                        .withLargeMemory(LARGE),
+                        .withLargeMemory(0),
                 messages(1 + Explorer.MORE, LARGE),
                 messages(0, LARGE),
                 true,

@@ -27,6 +27,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
+import java.lang.reflect.Field;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -441,6 +442,52 @@ class LargeMessageTest {
             two.a.trySend(message(100_000)).orThrow();
             two.run();
             assertThat(got).hasSize(22);
+        }
+    }
+
+    /** However many sizes a peer sends: what is kept counts, too. */
+    @Test
+    void blocksThatAreKeptCount() throws ReflectiveOperationException {
+        MessagingOptions options = LARGE.withLargeMemory(0);
+        try (OneThread two = open(options)) {
+            for (int length = 5_000_000; length > EAGER; length -= length / 5) {
+                two.a.trySend(message(length)).orThrow();
+                two.run();
+                assertThat(registered(two.pollerOfB))
+                        .isLessThanOrEqualTo(2 * options.largeMemory());
+                assertThat(registered(two.poller)).isLessThanOrEqualTo(2 * options.largeMemory());
+            }
+            assertThat(registered(two.pollerOfB)).as("others are kept").isGreaterThan(5_000_000);
+        }
+    }
+
+    /** The blocks of a poller, in bytes, when no message is on its way. */
+    private static long registered(Poller poller) throws ReflectiveOperationException {
+        Field field = LargeMemory.class.getDeclaredField("free");
+        long bytes = 0;
+        field.setAccessible(true);
+        for (LargeMemory.Block block : (LargeMemory.Block[]) field.get(poller.memory().large())) {
+            bytes += block == null ? 0 : block.region.bytes(); // one of each size
+        }
+        return bytes;
+    }
+
+    /** A block of 5 KiB for 2 bytes counts as 5 KiB. */
+    @Test
+    void blocksCountNotBytes() {
+        keeps = true;
+        MessagingOptions options =
+                LARGE.withEagerLimit(1).withMaxMessage(2).withLargeMemory(10 << 10);
+        try (OneThread two = open(options)) {
+            for (int i = 0; i < 4; i++) {
+                var _ = two.a.sendAsync(message(2));
+            }
+            two.run();
+            assertThat(got).hasSize(2);
+            releaseKept();
+            two.run();
+            assertThat(got).hasSize(4);
+            releaseKept();
         }
     }
 

@@ -68,7 +68,7 @@ final class WireWorld implements AutoCloseable {
                     .withReceives(4)
                     .withExposures(4)
                     .withPeerExposures(4)
-                    .withLargeMemory(8000);
+                    .withLargeMemory(4 << 12);
     private static final Handshake PEER = new Handshake(2000, WINDOW, 4, 4, 500, true);
     private static final int MOST_TICKS = 100;
     private static final int NO_TOKEN = 0x4E4E_4E4E;
