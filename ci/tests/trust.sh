@@ -78,11 +78,14 @@ LINES
 
 # They run seldom: without this test, nobody would notice a patch of lines that have changed since.
 test_each_mutant_of_the_trust_suite_applies_to_the_library_of_today() {
-    local mutants=native-test/trust/mutants patch stale=''
+    local mutants=native-test/trust/mutants patch name stale='' missing=''
     command -v git >/dev/null || skip "git is not installed" # it needs no repository
     cd "$CI_DIR/.." || return
     for patch in "$mutants"/*.patch; do
-        git apply --check "$patch" || stale+=" ${patch##*/}"
+        name=$(basename -s .patch "$patch")
+        git apply --check "$patch" || stale+=" $name"
+        grep -qF "\`$name\`" "$mutants/../README.md" || missing+=" $name"
     done
     [ -z "$stale" ] || { echo "in $mutants, to be rewritten with the same meaning for the code of today:$stale"; return 1; }
+    [ -z "$missing" ] || { echo "not in the table of native-test/trust/README.md:$missing"; return 1; }
 }
