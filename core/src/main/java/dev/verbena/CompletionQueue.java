@@ -218,12 +218,30 @@ public final class CompletionQueue extends NativeObject {
         }
         int count = records.size();
         if (count == 0 && (poller.broken() || events.broken() != null)) {
-            throw broken();
+            count = pollBroken(records);
         }
         if (count > 0) {
             poller.counts().delivered(count);
         }
         return count;
+    }
+
+    /**
+     * Polls once more, after the failure is known: it was found out after the first poll, or by the
+     * owner's tasks in it, and has left completions to be polled.
+     */
+    private int pollBroken(CompletionRecords records) {
+        long kept;
+        do {
+            kept = poller.counts().keptEver();
+            if (!poller.poll(records)) {
+                throw new ClosedException(this);
+            }
+            if (records.size() > 0) {
+                return records.size();
+            }
+        } while (poller.counts().keptEver() != kept); // by its tasks
+        throw broken();
     }
 
     /** The thread that this queue is confined to, or null. */

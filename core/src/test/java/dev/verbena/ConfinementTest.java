@@ -327,6 +327,21 @@ class ConfinementTest {
         }
     }
 
+    /** The poll that runs the breakdown finds nothing before it, and all completions after it. */
+    @Test
+    void anOwnerThatPollsGetsAllCompletionsBeforeItLearnsOfAnOverrun() {
+        try (Rig rig = Rig.confined(LIMITS)) {
+            rig.a.receive(1, rig.bytes(4)).orThrow();
+            rig.device.raise(AdapterEvent.Type.COMPLETION_QUEUE_FAILED);
+            Until.holds(() -> rig.queue.events().poller().ownerTasks().any());
+            assertThat(rig.queue.poll(new Completions(4))).isEqualTo(1);
+            assertThatThrownBy(() -> rig.queue.poll(new Completions(4)))
+                    .isInstanceOfSatisfying(
+                            VerbenaException.class,
+                            e -> assertThat(e.status()).isEqualTo(Status.BUFFER_OVERFLOW));
+        }
+    }
+
     @Nested
     class OfAConnector {
         private final FakeDevice device = new FakeDevice();

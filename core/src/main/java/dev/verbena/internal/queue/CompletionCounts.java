@@ -63,7 +63,7 @@ public final class CompletionCounts {
     }
 
     /** How many completions were kept until the consumer polled. */
-    long keptEver() {
+    public long keptEver() {
         return counts.getAcquire(KEPT);
     }
 
