@@ -307,6 +307,70 @@ class WindowTest {
         assertThat(rig.poll()).containsExactly("BIND 1 SUCCESS", "INVALIDATE 3 SUCCESS");
     }
 
+    /** The provider refuses a post, and all that follow until this is undone. */
+    private void refuseAll() {
+        rig.device.answer = 12;
+        rig.device.refused = 0;
+        rig.device.beforePost = this::refuseAll;
+    }
+
+    private void refuseNoMore() {
+        rig.device.answer = 0;
+        rig.device.beforePost = () -> {};
+    }
+
+    /** The device has it bound on the first queue pair still. */
+    @Test
+    void aRefusedBindThatFindsItsInvalidateFailedNeedsANewNativeWindow() {
+        bind(RW).orThrow();
+        rig.poll();
+        rig.device.failAt = 0;
+        rig.device.failStatus = 10;
+        rig.a.invalidate(2, window, OpFlags.NONE).orThrow();
+        refuseAll();
+        assertThat(bind(RW)).isEqualTo(Status.INSUFFICIENT_RESOURCES);
+        refuseNoMore();
+        assertThat(rig.poll()).containsExactly("INVALIDATE 2 ACCESS_VIOLATION");
+        rig.b.bind(3, window, rig.memory, 0, 64, RW).orThrow();
+        assertThat(rig.poll()).containsExactly("BIND 3 SUCCESS");
+    }
+
+    @Test
+    void aRefusedInvalidateThatFindsThePeersLeavesTheWindowFree() {
+        bind(RW).orThrow();
+        rig.a.receive(5, rig.bytes(64)).orThrow();
+        int token = window.remoteToken();
+        rig.device.beforePost =
+                () -> {
+                    rig.b.sendAndInvalidate(6, rig.bytes(8), token, OpFlags.NONE).orThrow();
+                    refuseAll();
+                };
+        assertThat(rig.a.invalidate(7, window, OpFlags.NONE).status())
+                .isEqualTo(Status.INSUFFICIENT_RESOURCES);
+        refuseNoMore();
+        assertThat(window.bound()).isFalse();
+        bind(RW).orThrow();
+        assertThat(rig.poll()).hasSize(4);
+    }
+
+    @Test
+    void aRefusedInvalidateThatFindsItsBindFailedLeavesTheWindowFree() {
+        rig.device.failAt = 0;
+        rig.device.failStatus = 6; // IBV_WC_MW_BIND_ERR
+        rig.device.running = false;
+        bind(RW).orThrow();
+        rig.device.beforePost =
+                () -> {
+                    rig.device.running = true;
+                    refuseAll();
+                };
+        assertThat(rig.a.invalidate(2, window, OpFlags.NONE).status())
+                .isEqualTo(Status.INSUFFICIENT_RESOURCES);
+        refuseNoMore();
+        assertThat(window.bound()).isFalse();
+        assertThat(rig.poll()).containsExactly("BIND 1 ACCESS_VIOLATION");
+    }
+
     @Test
     void aBindThatFailsLeavesTheWindowFreeForAnotherQueuePair() {
         rig.device.failAt = 0;

@@ -25,6 +25,9 @@ public abstract class Window {
     private volatile int posted; // requests that name it: so many were accepted,
     private volatile int retired; // and so many of them have ended
 
+    // Since the last bind was accepted: the peer has invalidated it, or a request has failed.
+    private boolean revoked;
+
     private final Domain domain;
 
     /** Makes a window that has no native one yet. */
@@ -98,6 +101,7 @@ public abstract class Window {
         token = nextToken();
         generation++;
         bound = true;
+        revoked = false;
         this.queue = queue;
         posted++;
     }
@@ -107,18 +111,22 @@ public abstract class Window {
         posted++;
     }
 
-    /** A bind, or an invalidate, was refused after all. */
+    /**
+     * A bind, or an invalidate, was refused after all. What completions have said meanwhile stays.
+     */
     void takeBack(boolean bind) {
         if (bind) {
             token = token & ~0xFF | token - 1 & 0xFF;
-            generation--;
+            generation -= revoked ? 0 : 1;
         }
-        bound = !bind;
+        bound = !bind && !revoked;
         posted--;
     }
 
-    void free() {
+    /** It is free, even if an invalidate is taken back now. */
+    void revoke() {
         bound = false;
+        revoked = true;
     }
 
     /**
@@ -126,7 +134,7 @@ public abstract class Window {
      * new native window.
      */
     void spoil() {
-        bound = false;
+        revoke();
         generation = GENERATIONS;
     }
 

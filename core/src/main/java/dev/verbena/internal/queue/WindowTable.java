@@ -7,19 +7,19 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * The windows of one protection domain that are bound, by their tokens: which one a peer's
- * send-with-invalidate has invalidated, and which ones end with their queue pair.
+ * The windows of one protection domain, by their tokens: which one a peer's send-with-invalidate
+ * has invalidated, and which ones end with their queue pair.
  */
 public final class WindowTable {
     // Not this object, which others hold while they allocate and free native windows: polls would
     // wait for that.
     private final Object lock = new Object();
-    private final IntMap<Window> bound = new IntMap<>(4);
+    private final IntMap<Window> byToken = new IntMap<>(4);
     private final List<Window> all = new ArrayList<>();
 
     public void add(Window window) {
         synchronized (lock) {
-            bound.ensureCapacity(all.size() + 1); // so that no bind needs memory
+            byToken.ensureCapacity(all.size() + 1); // so that no bind needs memory
             all.add(window);
         }
     }
@@ -27,7 +27,8 @@ public final class WindowTable {
     /** Forgets a window that is being closed. */
     public void remove(Window window) {
         synchronized (lock) {
-            unbind(window);
+            forget(window);
+            window.revoke();
             all.remove(window);
         }
     }
@@ -52,6 +53,7 @@ public final class WindowTable {
      */
     public long renew(Window window, long address, int token) {
         synchronized (lock) {
+            forget(window);
             long before = window.address();
             window.renew(address, token);
             return before;
@@ -61,15 +63,18 @@ public final class WindowTable {
     /** A bind was accepted: the window has its next token, and it may be used at once. */
     void bind(Window window, Endpoint queue) {
         synchronized (lock) {
+            forget(window);
             window.bind(queue);
-            bound.put(window.token(), window);
+            byToken.put(window.token(), window);
         }
     }
 
-    /** An invalidate was accepted: what follows it on its queue pair finds the window free. */
+    /**
+     * An invalidate was accepted: what follows it on its queue pair finds the window free. Its
+     * token is known until the next bind, in case the provider refuses the invalidate after all.
+     */
     void invalidate(Window window) {
         synchronized (lock) {
-            unbind(window);
             window.invalidate();
         }
     }
@@ -81,12 +86,9 @@ public final class WindowTable {
         synchronized (lock) {
             boolean bind = type == OperationType.BIND;
             if (bind) {
-                unbind(window);
+                forget(window);
             }
             window.takeBack(bind);
-            if (!bind) {
-                bound.put(window.token(), window);
-            }
         }
     }
 
@@ -99,7 +101,7 @@ public final class WindowTable {
     void retire(Window window, boolean failed) {
         synchronized (lock) {
             if (failed) {
-                unbind(window);
+                forget(window);
                 window.spoil();
             }
             window.retire();
@@ -112,9 +114,10 @@ public final class WindowTable {
      */
     void invalidated(int token) {
         synchronized (lock) {
-            Window window = bound.get(token);
+            Window window = byToken.get(token);
             if (window != null) {
-                unbind(window);
+                forget(window);
+                window.revoke();
             }
         }
     }
@@ -142,17 +145,18 @@ public final class WindowTable {
                 }
             }
             for (Lost one : lost) {
-                unbind(one.window());
+                forget(one.window());
                 one.window().lose();
             }
             return lost;
         }
     }
 
-    private void unbind(Window window) {
-        if (window.bound()) {
-            var _ = bound.remove(window.token());
-            window.free();
+    /** Forgets the token of a window, unless it is another's by now. */
+    @SuppressWarnings("ReferenceEquality") // the window that is meant, or another
+    private void forget(Window window) {
+        if (byToken.get(window.token()) == window) {
+            var _ = byToken.remove(window.token());
         }
     }
 }

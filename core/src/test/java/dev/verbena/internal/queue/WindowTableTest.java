@@ -150,7 +150,6 @@ class WindowTableTest {
         Window window = window(FIRST_TOKEN);
         table.bind(window, queue);
         table.invalidate(window);
-        table.invalidated(window.token()); // free: there is nothing to find
         table.takeBack(window, OperationType.INVALIDATE);
         assertThat(window.bound()).isTrue();
         assertThat(window.posted()).isEqualTo(1);
@@ -164,7 +163,11 @@ class WindowTableTest {
         Window window = window(FIRST_TOKEN);
         for (Runnable end :
                 List.<Runnable>of(
-                        () -> table.invalidate(window),
+                        () -> {
+                            table.invalidate(window);
+                            table.renew(window, 0, window.token());
+                            table.renew(window, 0x2000, 0x7777_7700);
+                        },
                         () -> table.takeBack(window, OperationType.BIND),
                         () -> table.retire(window, true),
                         () -> table.invalidated(window.token()),
@@ -175,11 +178,26 @@ class WindowTableTest {
             int token = window.token();
             end.run();
             assertThat(window.bound()).isFalse();
-            window.takeBack(false); // as if it were bound, to show whether it is found
+            window.bind(queue); // beside the table, to show whether it is found
             table.invalidated(token);
             assertThat(window.bound()).isTrue();
-            window.free();
+            window.revoke();
         }
+    }
+
+    /** The device gives the key of a native window that was freed to another. */
+    @Test
+    void theTokenOfAClosedOneMayBeAnothersByThen() {
+        Window closed = window(FIRST_TOKEN);
+        table.bind(closed, queue);
+        table.invalidate(closed);
+        table.renew(closed, 0, closed.token());
+        Window another = window(FIRST_TOKEN);
+        table.bind(another, other);
+        assertThat(another.token()).isEqualTo(closed.token());
+        table.remove(closed);
+        table.invalidated(another.token());
+        assertThat(another.bound()).isFalse();
     }
 
     @Test
