@@ -75,8 +75,21 @@ class FlushTest {
             rig.a.handle().sends().drain();
             rig.b.send(2, rig.bytes(8), SILENT).orThrow();
             rig.b.close();
-            isSignaledAndHasNoBytes(rig.device.sends.getLast(), SendChain.SEND);
+            isSignaledAndHasNoBytes(rig.device.sends.getLast(), SendChain.WRITE);
             assertThat(rig.device.chains).hasSize(5).containsOnly(1);
+        }
+    }
+
+    /** The device is still connected then, and carries out what the close posts. */
+    @Test
+    void aCloseThatCannotMoveTheQueuePairToTheErrorStateSendsThePeerNothing() {
+        try (Rig rig = rig()) {
+            rig.b.receive(1, rig.bytes(8)).orThrow();
+            rig.a.write(2, rig.bytes(8), Rig.REMOTE, Rig.TOKEN, SILENT).orThrow();
+            rig.device.errorStepError = 12;
+            rig.a.close();
+            rig.device.errorStepError = 0;
+            assertThat(rig.poll()).isEmpty();
         }
     }
 
@@ -287,7 +300,7 @@ class FlushTest {
         }
     }
 
-    /** What was deferred goes first; behind it, in the error state, a send that shows the end. */
+    /** What was deferred goes first; behind it, in the error state, a write that shows the end. */
     @Test
     void closingPostsWhatWasDeferredAndThenOneOfItsOwn() {
         try (Rig rig = rig()) {
@@ -305,7 +318,7 @@ class FlushTest {
             assertThat(errorsAskedFor).containsExactly(0, 1);
             assertThat(rig.device.chains).endsWith(1, 1);
             PostedRequest last = rig.device.sends.getLast();
-            assertThat(last.opcode()).isEqualTo(2); // IBV_WR_SEND
+            assertThat(last.opcode()).isEqualTo(SendChain.WRITE);
             assertThat(last.flags()).isEqualTo(2); // IBV_SEND_SIGNALED
             assertThat(last.sges()).isEmpty();
             assertThat(rig.poll()).containsExactly("SEND 1 CANCELLED");

@@ -429,7 +429,7 @@ public final class SendQueue extends QueueLock {
             modifyToError.run();
             if (ledger.awaitsInternal()) {
                 unsignaled = 0;
-                follows = postInternal(SendChain.SEND);
+                follows = postInternal();
             }
         } finally {
             if (!follows && ledger.awaitsInternal()) {
@@ -495,9 +495,8 @@ public final class SendQueue extends QueueLock {
 
     /**
      * Disconnects, and makes sure that {@link #drained} finds out: where the last request is silent
-     * and unsignaled, a write of no bytes goes behind it. That touches nothing at the peer and
-     * needs no key. (A peer that accepts no writes at all would refuse it, and end the connection,
-     * which is ending.)
+     * and unsignaled, a write of no bytes goes behind it. (A peer that accepts no writes at all
+     * would refuse it, and end the connection, which is ending.)
      */
     public void drain() {
         endByOwner(
@@ -505,7 +504,7 @@ public final class SendQueue extends QueueLock {
                     postDeferredHere();
                     end();
                     if (unsignaled > 0 && ledger.outstanding() > 0) {
-                        var _ = postInternal(SendChain.WRITE);
+                        var _ = postInternal();
                     }
                 });
     }
@@ -533,13 +532,14 @@ public final class SendQueue extends QueueLock {
         return poller.sendsOutstanding();
     }
 
-    /** Posts a request of this library's own, of no bytes; nothing is deferred. */
-    private boolean postInternal(int opcode) {
-        single.begin(opcode);
+    /**
+     * Posts a request of this library's own; nothing is deferred. A write of no bytes touches
+     * nothing at the peer and needs no key, so it does no harm where the device carries it out.
+     */
+    private boolean postInternal() {
+        single.begin(SendChain.WRITE);
         single.buffers(0, 0);
-        if (opcode == SendChain.WRITE) {
-            single.remote(0, 0);
-        }
+        single.remote(0, 0);
         single.finish(WorkId.of(ledger.queue(), ledger.addInternal()), SendChain.SIGNALED);
         boolean posted = post(single, 0) == 0;
         if (!posted) {
@@ -589,7 +589,7 @@ public final class SendQueue extends QueueLock {
                         // The last requests may be silent and unsignaled. In the error state this
                         // one is flushed behind them, and shows that all before it have been
                         // reported.
-                        var _ = postInternal(SendChain.SEND);
+                        var _ = postInternal();
                     }
                 });
     }
