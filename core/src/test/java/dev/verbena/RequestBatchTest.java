@@ -363,6 +363,22 @@ class RequestBatchTest {
             }
         }
 
+        @Test
+        void isNoBatchThatHasLetGoOfTheMemory() {
+            try (Rig rig = rig()) {
+                Arena soonGone = Arena.ofShared();
+                MemoryRegion gone = rig.domain.register(soonGone.allocate(8));
+                RequestBatch batch = new RequestBatch(rig.a, 1);
+                batch.write(1, new BufferList(1).add(gone, 0, 8), Rig.REMOTE, 1, OpFlags.NONE)
+                        .orThrow();
+                batch.buffers(0, new BufferList(1)).orThrow();
+                gone.close();
+                soonGone.close();
+                batch.post().orThrow();
+                assertThat(rig.poll()).containsExactly("WRITE 1 SUCCESS");
+            }
+        }
+
         private final List<RequestBatch> batches = new ArrayList<>();
 
         @Test

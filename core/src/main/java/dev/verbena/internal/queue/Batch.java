@@ -213,6 +213,7 @@ public final class Batch {
             chain.moveTo(index);
             refusal = fillBuffers(index, buffers, count, kept);
             if (refusal == PostResult.ACCEPTED) {
+                severalScopes |= count == 0; // the only one may be gone
                 long length = buffers.bytes();
                 bytes += length - length(index);
                 records[WORDS * index + 2] = length << FLAG_BITS | kept;
