@@ -82,7 +82,7 @@ public final class Poller implements Pollers {
         this(adapter, null, idle, owner, clock);
     }
 
-    private Poller(
+    Poller(
             Adapter adapter,
             @Nullable ProtectionDomain shared,
             IdleStrategy idle,
@@ -461,11 +461,7 @@ public final class Poller implements Pollers {
         return List.of(this);
     }
 
-    /**
-     * The domain of its queue pairs: memory and windows that they name are made from it.
-     *
-     * @return the domain, which the poller closes if it has made it
-     */
+    @Override
     @CheckReturnValue
     public ProtectionDomain domain() {
         return domain;

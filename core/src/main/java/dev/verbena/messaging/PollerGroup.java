@@ -3,6 +3,8 @@ package dev.verbena.messaging;
 import com.google.errorprone.annotations.CheckReturnValue;
 
 import dev.verbena.Adapter;
+import dev.verbena.ProtectionDomain;
+import dev.verbena.internal.util.Arguments;
 
 import java.util.ArrayList;
 import java.util.List;
@@ -10,8 +12,8 @@ import java.util.concurrent.atomic.AtomicInteger;
 
 /**
  * Pollers that share the channels of a server or of many clients, so that message rates add up with
- * processors. Each has a thread of its own, and its own protection domain and completion queues. A
- * channel stays with its poller until it ends.
+ * processors. Each has a thread and completion queues of its own; they share one protection domain.
+ * A channel stays with its poller until it ends.
  *
  * <p>The handlers and callbacks of one channel run on the thread of its poller, one at a time.
  * Those of channels of different pollers run at the same time: a {@link MessageHandler} or callback
@@ -22,10 +24,12 @@ import java.util.concurrent.atomic.AtomicInteger;
  * Poller#onThisThread} and channels of its own.
  */
 public final class PollerGroup implements Pollers {
+    private final ProtectionDomain domain;
     private final List<Poller> pollers;
     private final AtomicInteger turn = new AtomicInteger();
 
-    private PollerGroup(List<Poller> pollers) {
+    private PollerGroup(ProtectionDomain domain, List<Poller> pollers) {
+        this.domain = domain;
         this.pollers = List.copyOf(pollers);
     }
 
@@ -45,16 +49,17 @@ public final class PollerGroup implements Pollers {
         if (count < 1) {
             throw new IllegalArgumentException("A group has 1 or more pollers, not " + count);
         }
+        ProtectionDomain domain = Arguments.notNull(adapter, "adapter").createProtectionDomain();
         List<Poller> started = new ArrayList<>(count);
         try {
             for (int i = 0; i < count; i++) {
-                Poller poller = Poller.start(adapter, idle);
+                Poller poller = new Poller(adapter, domain, idle, null, new PollerClock());
                 started.add(poller);
                 poller.thread.setName(poller.thread.getName() + "-" + i);
             }
-            return new PollerGroup(started);
+            return new PollerGroup(domain, started);
         } catch (Throwable t) {
-            PollerGroup begun = new PollerGroup(started);
+            PollerGroup begun = new PollerGroup(domain, started);
             try (begun) { // closes them, whatever else fails
                 throw t;
             }
@@ -64,7 +69,13 @@ public final class PollerGroup implements Pollers {
     @Override
     @CheckReturnValue
     public Adapter adapter() {
-        return pollers.getFirst().adapter();
+        return domain.adapter();
+    }
+
+    @Override
+    @CheckReturnValue
+    public ProtectionDomain domain() {
+        return domain;
     }
 
     /** {@inheritDoc} Those that have the same number take turns. */
@@ -105,7 +116,9 @@ public final class PollerGroup implements Pollers {
     @Override
     public void close() {
         pollers.forEach(Poller::checkMayWait);
-        close(pollers);
+        try (domain) { // last
+            close(pollers);
+        }
     }
 
     private static void close(List<Poller> left) {

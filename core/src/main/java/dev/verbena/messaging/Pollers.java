@@ -3,6 +3,7 @@ package dev.verbena.messaging;
 import com.google.errorprone.annotations.CheckReturnValue;
 
 import dev.verbena.Adapter;
+import dev.verbena.ProtectionDomain;
 
 import java.util.List;
 
@@ -15,6 +16,15 @@ public sealed interface Pollers extends AutoCloseable permits Poller, PollerGrou
      */
     @CheckReturnValue
     Adapter adapter();
+
+    /**
+     * The domain of their queue pairs. Memory that is registered there once can be sent and exposed
+     * by the channels of each of them, and windows are made from it.
+     *
+     * @return the domain; it is closed with them, unless the caller has made it
+     */
+    @CheckReturnValue
+    ProtectionDomain domain();
 
     /**
      * The poller for the next channel. From any thread.

@@ -7,6 +7,8 @@ import static dev.verbena.messaging.OneThread.text;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.verbena.BufferList;
+import dev.verbena.MemoryRegion;
 import dev.verbena.Until;
 import dev.verbena.internal.verbs.Errno;
 
@@ -231,6 +233,37 @@ class PollerGroupTest {
             mayGoOn.countDown();
             assertThat(arrived.poll(30, TimeUnit.SECONDS)).isEqualTo("block");
             assertThat(server.channelCount()).isEqualTo(2);
+        }
+    }
+
+    /** One registration does for the channels of all of its pollers. */
+    @Test
+    void itsPollersShareADomain() throws Exception {
+        BlockingQueue<String> arrived = new LinkedBlockingQueue<>();
+        try (FakeFabric fabric = new FakeFabric()) {
+            int before = fabric.device.objects();
+            try (PollerGroup ofServer = group(fabric, 1);
+                    PollerGroup group = group(fabric, 2);
+                    MemoryRegion region = group.domain().allocate(5);
+                    MessageServer server =
+                            MessageServer.listen(
+                                    ofServer,
+                                    port(PORT),
+                                    SMALL,
+                                    9,
+                                    (channel, message) -> arrived.add(OneThread.text(message)),
+                                    channel -> {})) {
+                region.memory().copyFrom(text("hello"));
+                List<MessageChannel> channels = connect(group, 2);
+                assertThat(channels.stream().map(channel -> channel.poller).distinct()).hasSize(2);
+                for (MessageChannel channel : channels) {
+                    channel.sendAsync(new BufferList(1).add(region, 0, 5))
+                            .get(30, TimeUnit.SECONDS);
+                    assertThat(arrived.poll(30, TimeUnit.SECONDS)).isEqualTo("hello");
+                }
+                assertThat(server.channelCount()).isEqualTo(2);
+            }
+            assertThat(fabric.device.objects()).isEqualTo(before);
         }
     }
 
