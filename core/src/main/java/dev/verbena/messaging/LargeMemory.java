@@ -200,6 +200,7 @@ final class LargeMemory implements AutoCloseable {
     synchronized void tick(int now) {
         tick = now;
         free(KEPT_TICKS);
+        makeRoom(0); // there may be fewer channels
     }
 
     /** Frees what was given back more than so many ticks ago. */

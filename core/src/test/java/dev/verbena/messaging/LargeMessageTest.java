@@ -461,6 +461,27 @@ class LargeMessageTest {
         }
     }
 
+    /** At the next tick. */
+    @Test
+    void blocksAreNotKeptForChannelsThatAreGone() {
+        int[] channels = {4};
+        try (OneThread two = open(LARGE);
+                LargeMemory memory = new LargeMemory(two.poller.domain(), () -> channels[0])) {
+            memory.raiseLimit(10 << 10);
+            List<LargeMemory.Block> blocks = new ArrayList<>();
+            int before = two.device.objects();
+            for (int i = 0; i < 8; i++) {
+                blocks.add(memory.take(5 << 10, two.a));
+            }
+            blocks.forEach(memory::giveBack);
+            memory.tick(1);
+            assertThat(two.device.objects()).isEqualTo(before + 8);
+            channels[0] = 0;
+            memory.tick(2);
+            assertThat(two.device.objects()).as("what one channel may take").isEqualTo(before + 4);
+        }
+    }
+
     /** The blocks of a poller, in bytes, when no message is on its way. */
     private static long registered(Poller poller) throws ReflectiveOperationException {
         Field field = LargeMemory.class.getDeclaredField("free");
