@@ -104,15 +104,19 @@ final class AcceptAttempt {
     }
 
     private void accepted(MessageChannel channel, @Nullable Throwable thrown) {
+        Throwable why = thrown;
         try {
-            if (thrown == null) {
+            if (why == null) {
                 poller.execute(() -> opened(channel));
             } else {
                 channel.abandon();
-                listener.failed(thrown);
             }
         } catch (Throwable t) {
             channel.fail(Status.INTERNAL_ERROR, "it could not be opened", t);
+            why = t;
+        }
+        if (why != null) {
+            listener.failed(why);
         }
     }
 

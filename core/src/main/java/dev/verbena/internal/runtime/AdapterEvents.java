@@ -196,13 +196,16 @@ public final class AdapterEvents {
         if ((ready & 2) != 0) {
             Descriptors.drain(eventFd);
         }
-        timers.run();
-        // Any of these may close the last object, and the device with it.
-        if (!stopped && (ready & 1) != 0) {
-            Uncaught.run(this::takeAndHandle);
-        }
-        if (!stopped && connections != null && (ready & 4) != 0) {
-            connections.handle();
+        try {
+            timers.run();
+        } finally { // a task without memory holds up no event
+            // Any of these may close the last object, and the device with it.
+            if (!stopped && (ready & 1) != 0) {
+                Uncaught.run(this::takeAndHandle);
+            }
+            if (!stopped && connections != null && (ready & 4) != 0) {
+                connections.handle();
+            }
         }
     }
 

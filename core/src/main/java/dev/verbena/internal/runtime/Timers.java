@@ -74,20 +74,25 @@ public final class Timers {
     /**
      * Runs the tasks that are due.
      *
-     * @throws OutOfMemoryError of a task, which stays due
+     * @throws OutOfMemoryError of a task, which stays due; the others have run
      */
     public void run() {
-        for (var first = due.firstEntry();
-                first != null && first.getKey().time - System.nanoTime() <= 0;
-                first = due.firstEntry()) {
+        OutOfMemoryError last = null;
+        for (var next = due.firstEntry();
+                next != null && next.getKey().time - System.nanoTime() <= 0;
+                next = due.higherEntry(next.getKey())) {
             try {
-                first.getValue().run();
+                next.getValue().run();
             } catch (OutOfMemoryError e) {
-                throw e;
+                last = e;
+                continue;
             } catch (Throwable t) { // of the last close of an object, which the device may refuse
                 Uncaught.report(t);
             }
-            first.getKey().cancel();
+            next.getKey().cancel();
+        }
+        if (last != null) {
+            throw last;
         }
     }
 

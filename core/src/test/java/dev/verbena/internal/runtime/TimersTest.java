@@ -70,6 +70,21 @@ class TimersTest {
     }
 
     @Test
+    void whatFindsNoMemoryHoldsUpNothing() {
+        timers.after(
+                0,
+                () -> {
+                    throw new OutOfMemoryError("Java heap space");
+                });
+        timers.after(0, () -> done.add("done"));
+        for (int i = 0; i < 2; i++) {
+            assertThatThrownBy(timers::run).isInstanceOf(OutOfMemoryError.class);
+            assertThat(done).containsExactly("done");
+        }
+        assertThat(timers.sleepMillis()).isZero();
+    }
+
+    @Test
     void whatIsCalledOffIsNotDone() {
         timers.after(0, () -> done.add("called off")).cancel();
         timers.run();
