@@ -24,7 +24,7 @@ final class CallTable {
     static final int ANSWER = 0x0102;
     static final int FAILURE = 0x0103;
     static final int MOST_REASON = 1000; // bytes
-    static final int MOST = 512; // so that the peer's answers and calls all may wait for room
+    static final int MOST = 512; // outstanding; half of the requests that may wait for room
 
     private static final ValueLayout.OfLong HEADER =
             ValueLayout.JAVA_LONG_UNALIGNED.withOrder(ByteOrder.LITTLE_ENDIAN);

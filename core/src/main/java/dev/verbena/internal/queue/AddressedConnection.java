@@ -91,9 +91,10 @@ public final class AddressedConnection {
                 options.accept(change);
                 Errno.check(pair.change(change), "ibv_modify_qp(RTS)", advice.apply(""));
             }
+            setConnected(true); // first: it may end as soon as it stands
             pair.connected(peer, to.invalidatable(), reads);
-            established();
         } catch (Throwable t) {
+            setConnected(false);
             pair.progress().giveUpConnecting();
             if (event != null) {
                 event.end(t);
@@ -105,8 +106,8 @@ public final class AddressedConnection {
         }
     }
 
-    private synchronized void established() {
-        connected = true;
+    private synchronized void setConnected(boolean to) {
+        connected = to;
     }
 
     /** Records the end of the connection, once, as no connector does. */
