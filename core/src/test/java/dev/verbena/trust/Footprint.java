@@ -28,7 +28,8 @@ public record Footprint(long kibibytes, long heap, long locked, int descriptors,
                 liveThreads());
     }
 
-    private static long kibibytes(String name) {
+    /** A line of what the kernel says of this process. */
+    static long kibibytes(String name) {
         try (Stream<String> lines = Files.lines(Path.of("/proc/self/status"))) {
             return lines.filter(line -> line.startsWith(name))
                     .mapToLong(line -> Long.parseLong(line.replaceAll("\\D", "")))

@@ -63,7 +63,14 @@ class StandInTest {
     @Test
     void aProcessWithoutDescriptorsSaysSoAndLeavesNothing() throws Exception {
         compile();
-        assertThat(run(Map.of(), List.of(), DescriptorsOnStandIn.class)).isEmpty();
+        assertThat(run(Map.of(), List.of(), ScarceOnStandIn.class, "descriptors")).isEmpty();
+    }
+
+    @Test
+    void aProcessWithoutThreadsSaysSoAndLeavesNothing() throws Exception {
+        compile();
+        List<String> largeStacks = List.of("-Xss1g", "-XX:+UseSerialGC");
+        assertThat(run(Map.of(), largeStacks, ScarceOnStandIn.class, "threads")).isEmpty();
     }
 
     @Test
