@@ -5,6 +5,8 @@ import dev.verbena.VerbenaException;
 
 import io.netty.channel.ConnectTimeoutException;
 
+import org.jspecify.annotations.Nullable;
+
 import java.io.IOException;
 import java.net.BindException;
 import java.net.ConnectException;
@@ -17,7 +19,11 @@ final class Exceptions {
     private Exceptions() {}
 
     /** Why a channel could not connect. */
-    static Throwable ofConnect(Throwable thrown, SocketAddress remote, int timeoutMillis) {
+    static Throwable ofConnect(
+            Throwable thrown,
+            SocketAddress remote,
+            @Nullable SocketAddress from,
+            int timeoutMillis) {
         Throwable why =
                 thrown instanceof CompletionException e && e.getCause() != null
                         ? e.getCause()
@@ -33,6 +39,8 @@ final class Exceptions {
                             "connection timed out after " + timeoutMillis + " ms: " + remote);
         } else if (status == Status.NETWORK_UNREACHABLE || status == Status.HOST_UNREACHABLE) {
             made = new NoRouteToHostException(e.getMessage());
+        } else if (status == Status.INVALID_ADDRESS && from != null) {
+            made = new BindException(e.getMessage());
         } else {
             made = new ConnectException(e.getMessage());
         }

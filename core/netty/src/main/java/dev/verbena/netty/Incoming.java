@@ -28,11 +28,11 @@ final class Incoming {
     private boolean inRound; // of reads
     private boolean wantsWaiting; // and the event loop knows
     private int lent; // messages that the pipeline has
-    private long lentBytes; // of those above the eager limit
+    private long lentLarge; // bytes of memory that those above the eager limit are in
     private long copied;
     private int mostWaiting;
     private int mostLent;
-    private long mostLentBytes;
+    private long mostLentLarge;
     private int eager;
 
     Incoming(RdmaChannel channel, RdmaChannelConfig config) {
@@ -44,7 +44,9 @@ final class Incoming {
     void limits(MessagingOptions messaging) {
         mostWaiting = messaging.receives();
         mostLent = messaging.receives() / 2;
-        mostLentBytes = messaging.largeMemory() / 2;
+        long all = messaging.largeMemory();
+        long longest = messaging.withLargeMemory(0).largeMemory(); // or that one could never come
+        mostLentLarge = Math.min(all / 2, all - longest);
         eager = messaging.eagerLimit();
     }
 
@@ -110,7 +112,7 @@ final class Incoming {
                 message.release();
             }
         }
-        handler.lends(receives(message));
+        handler.lends(receives(message), 0);
         wantWaiting();
     }
 
@@ -122,8 +124,13 @@ final class Incoming {
     /** The first message that waits does so no longer, and is the caller's. */
     private Message nextWaiting() {
         Message message = waiting.remove();
-        channel.handler().lends(-receives(message));
+        channel.handler().lends(-receives(message), 0);
         return message;
+    }
+
+    /** How much memory for large messages a message is in. */
+    private long large(Message message) {
+        return message.length() <= eager ? 0 : message.buffer().byteSize();
     }
 
     /** Whether the pipeline takes another buffer, in this round or a new one. */
@@ -143,12 +150,14 @@ final class Incoming {
     private void deliver(Message message, boolean retained) {
         int length = message.length();
         channel.unsafe().recvBufAllocHandle().attemptedBytesRead(length); // there may be more
-        boolean large = length > eager;
+        long large = large(message);
         RdmaIoHandler handler = channel.handler();
         if (lent >= mostLent
                 || handler.lendsNoMore()
                 || !message.buffer().isNative()
-                || (large && lentBytes + length > mostLentBytes)) {
+                || (large > 0
+                        && (lentLarge + large > mostLentLarge
+                                || handler.lendsNoMoreLarge(large)))) {
             deliverWhole(message, retained);
             return;
         }
@@ -162,15 +171,26 @@ final class Incoming {
             }
             throw t;
         }
-        delivers(RegisteredByteBufAllocator.watched(buffer), length);
+        boolean delivered = false;
+        try {
+            delivers(RegisteredByteBufAllocator.watched(buffer), length);
+            delivered = true;
+        } finally {
+            if (!delivered) { // the same, or the program's allocator of receive buffers has thrown
+                buffer.release();
+                if (retained) {
+                    message.release();
+                }
+            }
+        }
         if (buffer.refCnt() > 0) {
             if (!retained) {
                 var _ = message.retain();
             }
             buffer.keeps(message);
             lent++;
-            handler.lends(large ? 0 : 1);
-            lentBytes += large ? length : 0;
+            lentLarge += large;
+            handler.lends(receives(message), large);
         } else if (retained) {
             message.release();
         }
@@ -196,11 +216,10 @@ final class Incoming {
     private void takeBack(ReceivedByteBuf buffer) {
         Message kept = buffer.takeMessage();
         if (kept != null) {
-            int length = kept.length();
-            boolean large = length > eager;
+            long large = large(kept);
             lent--;
-            channel.handler().lends(large ? 0 : -1);
-            lentBytes -= large ? length : 0;
+            lentLarge -= large;
+            channel.handler().lends(-receives(kept), -large);
             kept.release();
         }
     }

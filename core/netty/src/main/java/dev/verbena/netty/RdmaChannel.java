@@ -2,17 +2,12 @@ package dev.verbena.netty;
 
 import static java.util.concurrent.TimeUnit.SECONDS;
 
-import dev.verbena.AdapterInfo;
-import dev.verbena.ConnectionOptions;
 import dev.verbena.Connector;
-import dev.verbena.PathOptions;
 import dev.verbena.Status;
 import dev.verbena.VerbenaException;
 import dev.verbena.messaging.Message;
 import dev.verbena.messaging.MessageChannel;
-import dev.verbena.messaging.MessageServer;
 import dev.verbena.messaging.MessagingException;
-import dev.verbena.messaging.MessagingOptions;
 
 import io.netty.buffer.ByteBuf;
 import io.netty.channel.AbstractChannel;
@@ -43,13 +38,10 @@ import java.net.InetSocketAddress;
 import java.net.SocketAddress;
 import java.nio.channels.AlreadyConnectedException;
 import java.nio.channels.ClosedChannelException;
-import java.nio.channels.ConnectionPendingException;
 import java.nio.channels.NotYetConnectedException;
 import java.nio.channels.UnresolvedAddressException;
 import java.nio.channels.UnsupportedAddressTypeException;
-import java.time.Duration;
 import java.util.Objects;
-import java.util.concurrent.CompletableFuture;
 
 /**
  * A stream of bytes over RDMA, on an event loop of {@link RdmaIoHandler}. It behaves as Netty's
@@ -66,7 +58,6 @@ import java.util.concurrent.CompletableFuture;
  */
 public final class RdmaChannel extends AbstractChannel implements SocketChannel {
     private static final ChannelMetadata METADATA = new ChannelMetadata(false, 64);
-    private static final Duration NO_TIMEOUT = Duration.ofDays(365);
     private static final String EXPECTED =
             " (expected: %s, %s)"
                     .formatted(
@@ -74,7 +65,7 @@ public final class RdmaChannel extends AbstractChannel implements SocketChannel 
                             StringUtil.simpleClassName(FileRegion.class));
 
     private final RdmaChannelConfig config = new RdmaChannelConfig(this);
-    private final @Nullable Connector request; // that it accepts
+    private final Establishing establishing;
     private volatile boolean open = true;
     private volatile boolean active;
     private volatile boolean inputShutdown;
@@ -87,8 +78,6 @@ public final class RdmaChannel extends AbstractChannel implements SocketChannel 
     private @Nullable MessageChannel messages; // once it is established
     private final Incoming incoming = new Incoming(this, config);
     private @Nullable Outgoing outgoing;
-    private @Nullable CompletableFuture<MessageChannel> connecting;
-    private @Nullable ChannelPromise connectPromise;
     private boolean peerEnded; // the stream
     private boolean gone; // the connection has ended
     private boolean cutsStream; // it closes before all that was flushed has arrived
@@ -99,18 +88,18 @@ public final class RdmaChannel extends AbstractChannel implements SocketChannel 
     /** A channel that is to connect. */
     public RdmaChannel() {
         super(null);
-        this.request = null;
+        this.establishing = new Establishing(this, config, null);
     }
 
     /** A channel of a peer's, which is accepted once it is registered. */
     RdmaChannel(RdmaServerChannel parent, Connector request) {
         super(parent);
-        this.request = request;
+        this.establishing = new Establishing(this, config, request);
         noteAddresses(request);
         var _ = config.setTrafficClass(((RdmaServerChannelConfig) parent.config()).trafficClass());
     }
 
-    private final class RdmaUnsafe extends AbstractUnsafe implements RdmaHandle {
+    final class RdmaUnsafe extends AbstractUnsafe implements RdmaHandle {
         @Override
         public void connect(
                 SocketAddress peer, @Nullable SocketAddress from, ChannelPromise promise) {
@@ -118,110 +107,22 @@ public final class RdmaChannel extends AbstractChannel implements SocketChannel 
                 return;
             }
             try {
-                if (connectPromise != null) {
-                    throw new ConnectionPendingException();
-                }
                 if (active) {
                     throw new AlreadyConnectedException();
                 }
-                begin(inet(peer), from == null ? local : inet(from), promise);
+                establishing.connect(inet(peer), from == null ? local : inet(from), promise);
             } catch (Throwable t) {
-                var _ = promise.tryFailure(whyNot(t, peer));
+                var _ = promise.tryFailure(whyNot(t, peer, from == null ? local : from));
                 closeIfClosed();
             }
         }
 
-        private Throwable whyNot(Throwable thrown, SocketAddress peer) {
-            Throwable why = Exceptions.ofConnect(thrown, peer, config.getConnectTimeoutMillis());
+        Throwable whyNot(Throwable thrown, SocketAddress peer, @Nullable SocketAddress from) {
+            Throwable why =
+                    Exceptions.ofConnect(thrown, peer, from, config.getConnectTimeoutMillis());
             return why instanceof ConnectTimeoutException
                     ? why
                     : annotateConnectException(why, peer);
-        }
-
-        private void begin(
-                InetSocketAddress peer, @Nullable InetSocketAddress from, ChannelPromise promise) {
-            connectPromise = promise;
-            CompletableFuture<MessageChannel> made;
-            try {
-                made =
-                        MessageChannel.connectAsync(
-                                handler().poller(),
-                                peer,
-                                options(from),
-                                (channel, message) -> received(message));
-            } catch (Throwable t) {
-                connectPromise = null;
-                throw t;
-            }
-            connecting = made;
-            promise.addListener(
-                    future -> {
-                        if (future.isCancelled()) {
-                            close(voidPromise());
-                        }
-                    });
-            var _ = made.whenComplete((channel, thrown) -> connected(peer, channel, thrown));
-        }
-
-        private void connected(
-                InetSocketAddress peer, @Nullable MessageChannel channel, @Nullable Throwable why) {
-            connecting = null;
-            ChannelPromise promise = connectPromise;
-            connectPromise = null;
-            if (promise == null) { // it was closed meanwhile, which has cancelled the attempt
-                return;
-            }
-            if (channel == null) {
-                var _ = promise.tryFailure(whyNot(Objects.requireNonNull(why), peer));
-                close(voidPromise());
-                return;
-            }
-            stands(channel);
-            boolean told = promise.trySuccess();
-            pipeline().fireChannelActive(); // also if a listener has closed it
-            begins(channel);
-            if (!told) { // cancelled meanwhile
-                close(voidPromise());
-            }
-        }
-
-        /**
-         * Accepts the peer's request. The channel is registered when the connection is established.
-         */
-        void accept(Connector connector, ChannelPromise promise) {
-            CompletableFuture<MessageChannel> made =
-                    MessageServer.acceptAsync(
-                            handler().poller(),
-                            connector,
-                            options(null),
-                            (channel, message) -> received(message));
-            connecting = made;
-            RdmaServerChannel server = (RdmaServerChannel) Objects.requireNonNull(parent());
-            server.accepts();
-            var _ =
-                    made.whenComplete(
-                            (channel, why) -> {
-                                server.accepted();
-                                accepted(channel, why, promise);
-                            });
-        }
-
-        private void accepted(
-                @Nullable MessageChannel channel, @Nullable Throwable why, ChannelPromise promise) {
-            connecting = null;
-            if (channel == null) {
-                notRegistered(promise, Exceptions.ofAccept(Objects.requireNonNull(why)));
-            } else {
-                stands(channel);
-                promise.setSuccess(); // which makes it active
-                begins(channel);
-            }
-        }
-
-        /** The pipeline hears nothing of it. Netty closes the channel, and deregisters nothing. */
-        void notRegistered(ChannelPromise promise, Throwable why) {
-            doDeregister();
-            promise.setFailure(why);
         }
 
         /** Closes it when what was flushed has arrived: a program writes, flushes and closes. */
@@ -290,29 +191,6 @@ public final class RdmaChannel extends AbstractChannel implements SocketChannel 
         throw new UnsupportedAddressTypeException();
     }
 
-    private MessagingOptions options(@Nullable InetSocketAddress from) {
-        int millis = config.getConnectTimeoutMillis();
-        ConnectionOptions connection =
-                ConnectionOptions.DEFAULTS.withDeadline(
-                        millis == 0 ? NO_TIMEOUT : Duration.ofMillis(millis));
-        if (from != null) {
-            connection = connection.withLocalAddress(from);
-        }
-        if (config.getTrafficClass() != RdmaChannelConfig.NO_TRAFFIC_CLASS) {
-            connection =
-                    connection.withPath(
-                            PathOptions.DEFAULTS.withTrafficClass(config.getTrafficClass()));
-        }
-        MessagingOptions messaging = handler().options().messaging();
-        AdapterInfo info = handler().adapter().info();
-        if (!info.invalidatableWindows() || !info.sendsWithInvalidate()) {
-            messaging =
-                    messaging.withMaxMessage(
-                            messaging.eagerLimit()); // all messages come to receives there
-        }
-        return messaging.withConnection(connection);
-    }
-
     /** AUTO_READ was switched off: a read that has not begun does not take place. */
     void clearReadPending() {
         if (!isRegistered() || eventLoop().inEventLoop()) {
@@ -330,7 +208,7 @@ public final class RdmaChannel extends AbstractChannel implements SocketChannel 
         return Objects.requireNonNull(registration).attachment();
     }
 
-    private RdmaUnsafe rdmaUnsafe() {
+    RdmaUnsafe rdmaUnsafe() {
         return (RdmaUnsafe) unsafe();
     }
 
@@ -360,7 +238,7 @@ public final class RdmaChannel extends AbstractChannel implements SocketChannel 
                             try {
                                 registered(promise);
                             } catch (Throwable t) {
-                                rdmaUnsafe().notRegistered(promise, t);
+                                notRegistered(promise, t);
                             }
                         });
     }
@@ -369,11 +247,17 @@ public final class RdmaChannel extends AbstractChannel implements SocketChannel 
         RdmaIoHandler handler = handler();
         config.defaultAllocator(handler.allocator());
         incoming.limits(handler.options().messaging());
-        if (request == null) {
-            promise.setSuccess();
+        if (establishing.accepts()) {
+            establishing.accept(promise);
         } else {
-            rdmaUnsafe().accept(request, promise);
+            promise.setSuccess();
         }
+    }
+
+    /** The pipeline hears nothing of it. Netty closes the channel, and deregisters nothing. */
+    void notRegistered(ChannelPromise promise, Throwable why) {
+        doDeregister();
+        promise.setFailure(why);
     }
 
     /** Its queue pair belongs to the thread of its event loop: it cannot change to another one. */
@@ -400,7 +284,7 @@ public final class RdmaChannel extends AbstractChannel implements SocketChannel 
 
     /** The connection is established. */
     @SuppressWarnings("deprecation") // invalidateLocalAddress, which Netty has no other way for
-    private void stands(MessageChannel channel) {
+    void stands(MessageChannel channel) {
         messages = channel;
         outgoing =
                 new Outgoing(
@@ -415,16 +299,16 @@ public final class RdmaChannel extends AbstractChannel implements SocketChannel 
     }
 
     /** The pipeline knows that it is active. */
-    private void begins(MessageChannel channel) {
+    void begins() {
         incoming.wantWaiting(); // what came before
         reportEnd();
-        var _ = channel.closed().whenComplete((status, thrown) -> ended());
+        var _ = messages().closed().whenComplete((status, thrown) -> ended());
     }
 
     // ---- reading
 
     /** A message has come. */
-    private void received(Message message) {
+    void received(Message message) {
         if (!open || inputShutdown || lingering != null) {
             return; // it is released
         }
@@ -600,21 +484,11 @@ public final class RdmaChannel extends AbstractChannel implements SocketChannel 
         active = false;
         inputShutdown = true;
         outputShutdown = true;
-        ChannelPromise promise = connectPromise;
-        connectPromise = null;
-        if (promise != null) {
-            var _ = promise.tryFailure(new ClosedChannelException());
-        }
-        CompletableFuture<MessageChannel> attempt = connecting;
-        if (attempt != null) {
-            var _ = attempt.cancel(false);
-        } else if (messages == null && request != null) {
-            request.close(); // refuses the peer
-        }
+        establishing.end();
         failShutdown(new ClosedChannelException());
         incoming.drop();
         RdmaUnsafe mine = rdmaUnsafe();
-        cutsStream |= mine.isSending();
+        cutsStream |= mine.isSending() || !config.lingers();
         if (registration != null && mine.outboundBuffer() != null) {
             eventLoop().execute(mine::close); // by force: its writes fail, and it is deregistered
         }
@@ -627,7 +501,10 @@ public final class RdmaChannel extends AbstractChannel implements SocketChannel 
             var _ = timer.cancel(false);
         }
         if (messages != null && cutsStream) {
-            messages.abort("its channel was closed before all bytes had arrived");
+            messages.abort(
+                    config.lingers()
+                            ? "its channel was closed before all bytes had arrived"
+                            : "its channel was closed, and SO_LINGER is 0");
         } else if (messages != null) {
             var _ = messages.closeAsync();
         }
@@ -667,14 +544,11 @@ public final class RdmaChannel extends AbstractChannel implements SocketChannel 
 
     @Override
     public ChannelFuture shutdownInput(ChannelPromise promise) {
-        if (!eventLoop().inEventLoop()) {
-            eventLoop()
-                    .execute(
-                            () -> {
-                                var _ = shutdownInput(promise);
-                            });
-            return promise;
-        }
+        inLoop(() -> shutInput(promise));
+        return promise;
+    }
+
+    private void shutInput(ChannelPromise promise) {
         if (!active) {
             promise.setFailure(
                     open ? new NotYetConnectedException() : new ClosedChannelException());
@@ -683,7 +557,6 @@ public final class RdmaChannel extends AbstractChannel implements SocketChannel 
             incoming.drop();
             promise.setSuccess();
         }
-        return promise;
     }
 
     @Override
@@ -694,14 +567,11 @@ public final class RdmaChannel extends AbstractChannel implements SocketChannel 
     /** Waits until what was flushed has arrived. */
     @Override
     public ChannelFuture shutdownOutput(ChannelPromise promise) {
-        if (!eventLoop().inEventLoop()) {
-            eventLoop()
-                    .execute(
-                            () -> {
-                                var _ = shutdownOutput(promise);
-                            });
-            return promise;
-        }
+        inLoop(() -> shutOutput(promise));
+        return promise;
+    }
+
+    private void shutOutput(ChannelPromise promise) {
         RdmaUnsafe mine = rdmaUnsafe();
         if (open && !active) {
             promise.setFailure(new NotYetConnectedException());
@@ -715,7 +585,14 @@ public final class RdmaChannel extends AbstractChannel implements SocketChannel 
         } else {
             mine.shutdownOutput(promise);
         }
-        return promise;
+    }
+
+    private void inLoop(Runnable task) {
+        if (eventLoop().inEventLoop()) {
+            task.run();
+        } else {
+            eventLoop().execute(task);
+        }
     }
 
     @Override

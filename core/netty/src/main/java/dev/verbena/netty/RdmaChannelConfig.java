@@ -144,7 +144,7 @@ final class RdmaChannelConfig extends DefaultChannelConfig implements SocketChan
         return linger;
     }
 
-    /** Whether a close waits for what was flushed. */
+    /** Whether a close waits for what was flushed; otherwise it resets the connection. */
     boolean lingers() {
         return linger != 0;
     }

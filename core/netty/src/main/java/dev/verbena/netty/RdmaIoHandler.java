@@ -44,6 +44,7 @@ public final class RdmaIoHandler implements IoHandler {
     // A quarter of the receives that channels share: of 2,048, or of 64 MiB.
     private static final int MOST_LENT = 512;
     private static final int MOST_LENT_BYTES = 16 << 20;
+    private static final int LARGE_SHARES = 32; // of the 64 that all channels of a poller may take
     private static final int MOST_BUFFERS = 4096; // over receives
 
     private final ThreadAwareExecutor executor;
@@ -57,6 +58,8 @@ public final class RdmaIoHandler implements IoHandler {
     private @Nullable Throwable failure; // why there is none
     private final int mostLent;
     private int lent; // receives that pipelines keep, or have not read
+    private final long mostLentLarge; // half of what the poller has for all channels
+    private long lentLarge; // bytes of memory for large messages that pipelines keep
     private volatile @Nullable Thread thread;
 
     private RdmaIoHandler(ThreadAwareExecutor executor, RdmaDevice device) {
@@ -64,6 +67,9 @@ public final class RdmaIoHandler implements IoHandler {
         this.device = device;
         this.mostLent =
                 Math.min(MOST_LENT, MOST_LENT_BYTES / device.options.messaging().eagerLimit());
+        this.mostLentLarge =
+                Math.min(device.options.messaging().largeMemory(), Long.MAX_VALUE / LARGE_SHARES)
+                        * LARGE_SHARES;
         this.opened = device.open();
     }
 
@@ -222,8 +228,15 @@ public final class RdmaIoHandler implements IoHandler {
         return lent >= mostLent;
     }
 
-    void lends(int more) {
-        lent += more;
+    /** The same of memory for large messages: whether there is not so much more. */
+    boolean lendsNoMoreLarge(long bytes) {
+        return lentLarge + bytes > mostLentLarge;
+    }
+
+    /** The channels hold so many receives more, and so much more memory of large messages. */
+    void lends(int receives, long large) {
+        lent += receives;
+        lentLarge += large;
     }
 
     /** By any thread, also while the event loop ends: runs something where messages belong. */

@@ -144,7 +144,7 @@ public final class RdmaServerChannel extends AbstractServerChannel implements Se
         }
     }
 
-    /** A child begins to be accepted. */
+    /** There is a child that is to be accepted. */
     void accepts() {
         var _ = accepting.incrementAndGet();
     }

@@ -2,8 +2,12 @@ package dev.verbena.netty;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.verbena.Status;
+import dev.verbena.messaging.MessagingException;
+
 import io.netty.bootstrap.Bootstrap;
 import io.netty.bootstrap.ServerBootstrap;
+import io.netty.channel.Channel;
 import io.netty.handler.ssl.SslContextBuilder;
 import io.netty.testsuite.transport.TestsuitePermutation.BootstrapComboFactory;
 import io.netty.testsuite.transport.TestsuitePermutation.BootstrapFactory;
@@ -27,6 +31,7 @@ import io.netty.testsuite.transport.socket.SocketGatheringWriteTest;
 import io.netty.testsuite.transport.socket.SocketHalfClosedTest;
 import io.netty.testsuite.transport.socket.SocketObjectEchoTest;
 import io.netty.testsuite.transport.socket.SocketReadPendingTest;
+import io.netty.testsuite.transport.socket.SocketRstTest;
 import io.netty.testsuite.transport.socket.SocketSpdyEchoTest;
 import io.netty.testsuite.transport.socket.SocketSslClientRenegotiateTest;
 import io.netty.testsuite.transport.socket.SocketSslEchoTest;
@@ -42,6 +47,7 @@ import org.junit.jupiter.api.Nested;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.TestInfo;
 
+import java.io.IOException;
 import java.net.InetSocketAddress;
 import java.net.SocketAddress;
 import java.util.List;
@@ -268,6 +274,25 @@ abstract class NettysSuite {
 
     @Nested
     class SocketReadPending extends SocketReadPendingTest {
+        @Override
+        protected List<BootstrapComboFactory<ServerBootstrap, Bootstrap>> newFactories() {
+            return Suite.pairs();
+        }
+
+        @Override
+        protected SocketAddress newSocketAddress() {
+            return Suite.address();
+        }
+    }
+
+    @Nested
+    class SocketRst extends SocketRstTest {
+        @Override
+        protected void assertRstOnCloseException(IOException cause, Channel clientChannel) {
+            MessagingException why = (MessagingException) cause.getCause();
+            assertThat(why.status()).isEqualTo(Status.CONNECTION_ABORTED);
+        }
+
         @Override
         protected List<BootstrapComboFactory<ServerBootstrap, Bootstrap>> newFactories() {
             return Suite.pairs();

@@ -113,6 +113,38 @@ class RdmaServerChannelTest {
         }
     }
 
+    /** The event loops of children may be busy: those that are not registered yet count, too. */
+    @Test
+    void aChildCountsFromWhenItIsHandedOut() throws Exception {
+        BlockingQueue<Channel> children = new LinkedBlockingQueue<>();
+        ChannelInboundHandlerAdapter keeps =
+                new ChannelInboundHandlerAdapter() {
+                    @Override
+                    public void channelRead(ChannelHandlerContext context, Object message) {
+                        children.add((Channel) message);
+                    }
+                };
+        try (Connected pair =
+                new Connected(
+                        RdmaOptions.DEFAULTS,
+                        server -> server.handler(keeps),
+                        client -> client.option(ChannelOption.CONNECT_TIMEOUT_MILLIS, 0))) {
+            for (int i = 1; i < RdmaServerChannel.MOST_ACCEPTING; i++) {
+                pair.listening.accepts();
+            }
+            List<ChannelFuture> connects = List.of(connect(pair), connect(pair));
+            Until.holds(() -> children.size() + pair.listening.waiting.size() == 2);
+            pair.listening.eventLoop().submit(() -> {}).sync();
+            assertThat(pair.listening.waiting).hasSize(1);
+            Until.next(children).unsafe().closeForcibly();
+            Until.next(children).unsafe().closeForcibly();
+            for (ChannelFuture one : connects) {
+                assertThat(one.await(30, TimeUnit.SECONDS)).isTrue();
+                assertThat(one.cause()).isInstanceOf(ConnectException.class);
+            }
+        }
+    }
+
     /** Its child's event loop goes on: what throws here leaves a connection without an owner. */
     @Test
     void aChildIsAcceptedAfterTheEventLoopOfItsServerHasEnded() throws Exception {

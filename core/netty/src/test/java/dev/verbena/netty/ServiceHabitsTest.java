@@ -28,6 +28,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 
 import java.net.BindException;
 import java.net.InetSocketAddress;
+import java.net.SocketException;
 import java.nio.channels.UnresolvedAddressException;
 import java.nio.charset.StandardCharsets;
 import java.util.List;
@@ -49,6 +50,23 @@ class ServiceHabitsTest {
                                             .bind(FakeFabric.port(Connected.PORT))
                                             .sync())
                     .isInstanceOf(BindException.class);
+        }
+    }
+
+    /** Netty's NIO channels fail so, too. */
+    @Test
+    void aLocalAddressOfNobodyIsABindException() {
+        try (Connected pair = new Connected()) {
+            assertThatThrownBy(
+                            () ->
+                                    pair.client(new Heard())
+                                            .connect(
+                                                    FakeFabric.port(Connected.PORT),
+                                                    new InetSocketAddress("192.0.2.1", 0))
+                                            .sync())
+                    .isInstanceOf(SocketException.class)
+                    .hasCauseInstanceOf(BindException.class)
+                    .hasMessageContaining("192.0.2.1 is not an address of this machine");
         }
     }
 

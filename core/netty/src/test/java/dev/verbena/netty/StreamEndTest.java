@@ -102,9 +102,21 @@ class StreamEndTest {
         }
     }
 
+    /** As over TCP. */
+    @Test
+    void aCloseThatDoesNotLingerCutsTheStream() throws Exception {
+        try (Connected pair = unread(client -> client.option(ChannelOption.SO_LINGER, 0))) {
+            RdmaChannel client = pair.connect();
+            Heard atServer = heard(pair.accepted());
+            client.writeAndFlush(bytes(5000)).sync();
+            client.close().sync();
+            isCut(atServer);
+        }
+    }
+
     @Test
     void aCloseThatDropsNothingEndsTheStream() throws Exception {
-        try (Connected pair = unread(client -> client.option(ChannelOption.SO_LINGER, 0))) {
+        try (Connected pair = unread(client -> {})) {
             RdmaChannel client = pair.connect();
             RdmaChannel server = pair.accepted();
             Heard atServer = heard(server);
