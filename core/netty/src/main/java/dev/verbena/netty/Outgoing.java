@@ -241,10 +241,7 @@ final class Outgoing implements ChannelOutboundBuffer.MessageProcessor {
     /** A slice of a composite buffer, which does not tell where in the composite it begins. */
     private boolean packPieces(ByteBuf buffer, int index, int length) throws IOException {
         for (ByteBuffer memory : buffer.nioBuffers(index, length)) {
-            ByteBuf piece =
-                    memory.isDirect()
-                            ? new PartByteBuf(memory, buffer)
-                            : Unpooled.wrappedBuffer(memory);
+            ByteBuf piece = PartByteBuf.of(memory, buffer);
             try {
                 if (!pack(piece, 0, piece.capacity())) {
                     return false;
@@ -279,14 +276,19 @@ final class Outgoing implements ChannelOutboundBuffer.MessageProcessor {
     }
 
     private boolean addRegistered(Flight flight, ByteBuf buffer, int index, int length) {
-        if (partStart != NONE && !allocator.isRegistered(buffer, index, length)) {
+        if (!buffer.hasMemoryAddress()
+                || (partStart != NONE && !allocator.isRegistered(buffer, index, length))) {
+            return false;
+        }
+        ByteBuf owner = PartByteBuf.owner(buffer, buffer.memoryAddress() + index, length);
+        if (owner == null) {
             return false;
         }
         endPart();
         if (!allocator.add(list, buffer, index, length)) {
             return false;
         }
-        flight.add(buffer.retain()); // Netty's buffer releases it early when the channel is closed
+        flight.add(owner.retain()); // Netty's buffer releases it early when the channel is closed
         return true;
     }
 
@@ -382,24 +384,25 @@ final class Outgoing implements ChannelOutboundBuffer.MessageProcessor {
             }
             int before = to.writerIndex();
             long at = file.transferred();
-            long read = file.transferTo(new Into(to), at);
-            if (read <= 0) {
+            long read = file.transferTo(new Into(to, before + most - flight.bytes), at);
+            int bytes = to.writerIndex() - before;
+            if (read <= 0 && bytes == 0) { // some report what they have written later
                 throw new EOFException(
                         "%s ends after %,d of its %,d bytes"
                                 .formatted(file, file.transferred(), file.count()));
             }
-            int bytes = to.writerIndex() - before;
             copied += bytes;
             took(flight, bytes, file.transferred() - at);
         }
         return true;
     }
 
-    /** Where a file's bytes go: as many as there is room for. */
-    private record Into(ByteBuf to) implements WritableByteChannel {
+    /** Where a file's bytes go: as many as the block and the message have room for. */
+    private record Into(ByteBuf to, int end) implements WritableByteChannel {
         @Override
         public int write(ByteBuffer from) {
-            int bytes = Math.min(from.remaining(), to.writableBytes());
+            int room = Math.min(to.writableBytes(), end - to.writerIndex());
+            int bytes = Math.min(from.remaining(), room);
             to.writeBytes(from.slice(from.position(), bytes));
             from.position(from.position() + bytes);
             return bytes;
@@ -466,6 +469,7 @@ final class Outgoing implements ChannelOutboundBuffer.MessageProcessor {
     private void release(Flight flight) {
         for (int i = 0; i < flight.count; i++) {
             flight.parts[i].release();
+            flight.parts[i] = Unpooled.EMPTY_BUFFER; // spare ones keep no buffer alive
         }
         flight.count = 0;
         flight.bytes = 0;

@@ -74,12 +74,14 @@ final class ReceivedByteBuf extends SegmentByteBuf {
         lives = false;
         Message kept = message;
         message = null;
+        incoming = null; // of a channel that may be closed
         return kept;
     }
 
     @Override
     public ByteBufAllocator alloc() {
-        return Objects.requireNonNull(incoming).alloc();
+        Incoming by = incoming;
+        return by == null ? ByteBufAllocator.DEFAULT : by.alloc();
     }
 
     @Override

@@ -236,17 +236,28 @@ public final class RegisteredByteBufAllocator extends AbstractByteBufAllocator
         if (bytes == 0) {
             return null;
         }
+        MemoryRegion region = null;
+        boolean registered = false;
         try {
-            Slab slab = new Slab(size, domain.allocate(bytes, Access.LOCAL_WRITE));
-            know(slab.region);
+            region = domain.allocate(bytes, Access.LOCAL_WRITE);
+            Slab slab = new Slab(size, region);
+            know(region);
+            registered = true;
             return slab;
         } catch (VerbenaException | IllegalStateException e) {
-            limit = registeredBytes.addAndGet(-bytes);
+            limit = registeredBytes.get() - bytes;
             LOGGER.log(
                     System.Logger.Level.WARNING,
                     "No more than %,d bytes can be registered for buffers, further buffers are copied when they are sent: %s"
                             .formatted(limit, e.getMessage()));
             return null;
+        } finally {
+            if (!registered) { // also when the heap has no memory
+                registeredBytes.addAndGet(-bytes);
+                if (region != null) {
+                    region.close();
+                }
+            }
         }
     }
 
@@ -430,8 +441,13 @@ public final class RegisteredByteBufAllocator extends AbstractByteBufAllocator
                 if (slab == null) {
                     return null;
                 }
-                if (!append(slab)) {
-                    deregister(slab);
+                boolean appended = false;
+                try {
+                    appended = append(slab);
+                } finally {
+                    if (!appended) {
+                        deregister(slab);
+                    }
                 }
                 return pop();
             }

@@ -139,7 +139,10 @@ abstract class SegmentByteBuf extends AbstractReferenceCountedByteBuf {
             return;
         }
         ByteBuf root = from;
-        for (ByteBuf next = root; next != null; next = next.unwrap()) {
+        // Others may refuse to be unwrapped, as that of a ReplayingDecoder does.
+        for (ByteBuf next = from.hasMemoryAddress() ? from : null;
+                next != null;
+                next = next.unwrap()) {
             root = next;
         }
         if (root instanceof SegmentByteBuf segment) {
@@ -148,6 +151,12 @@ abstract class SegmentByteBuf extends AbstractReferenceCountedByteBuf {
         } else if (from.nioBufferCount() == 1) {
             ByteBuffer source = from.internalNioBuffer(index, length);
             to.put(offset, source, source.position(), length);
+        } else if (from.nioBufferCount() > 1) {
+            int at = offset;
+            for (ByteBuffer source : from.nioBuffers(index, length)) {
+                to.put(at, source, source.position(), source.remaining());
+                at += source.remaining();
+            }
         } else {
             from.getBytes(index, to.slice(offset, length));
         }

@@ -13,6 +13,7 @@ import dev.verbena.messaging.MessagingOptions;
 import dev.verbena.netty.Connected.Heard;
 
 import io.netty.buffer.ByteBuf;
+import io.netty.buffer.CompositeByteBuf;
 import io.netty.buffer.Unpooled;
 import io.netty.channel.ChannelHandlerContext;
 import io.netty.channel.ChannelInboundHandlerAdapter;
@@ -21,15 +22,21 @@ import io.netty.channel.ChannelProgressiveFuture;
 import io.netty.channel.ChannelProgressiveFutureListener;
 import io.netty.channel.ChannelProgressivePromise;
 import io.netty.channel.DefaultFileRegion;
+import io.netty.channel.EventLoop;
 import io.netty.channel.FileRegion;
 import io.netty.channel.FixedRecvByteBufAllocator;
 
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
+import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
+import java.nio.ByteBuffer;
+import java.nio.channels.WritableByteChannel;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -64,6 +71,55 @@ class ChannelBuffersTest {
             Until.holds(() -> atServer.bytes == 2 * LARGE);
             assertThat(server.copiedBytes()).isEqualTo(LARGE);
             atServer.kept.forEach(ByteBuf::release);
+        }
+    }
+
+    /**
+     * Each block is a quarter longer than its message: what is lent takes more than the messages.
+     */
+    @Test
+    void theLongestMessageComesWhateverThePipelineKeeps() throws Exception {
+        int longest = 1 << 20;
+        int behindAPowerOfTwo = (1 << 17) + 1;
+        MessagingOptions twice = MESSAGING.withLargeMemory(2L * longest);
+        try (Connected pair = new Connected(RdmaOptions.DEFAULTS.withMessaging(twice))) {
+            RdmaChannel client = pair.connect();
+            Heard atServer = heard(pair.accepted());
+            atServer.keeps = true;
+            for (int i = 0; i < 7; i++) {
+                send(client, behindAPowerOfTwo);
+            }
+            send(client, longest);
+            Until.holds(() -> atServer.bytes == 7L * behindAPowerOfTwo + longest);
+            atServer.kept.forEach(ByteBuf::release);
+        }
+    }
+
+    /** The memory that a poller has for all of its channels is for others, too. */
+    @Test
+    void allChannelsOfAnEventLoopLendHalfOfItsMemory() throws Exception {
+        int length = 20_000;
+        int block = 20_480;
+        MessagingOptions one = MESSAGING.withMaxMessage(length).withLargeMemory(2 * block);
+        try (Connected pair = new Connected(RdmaOptions.DEFAULTS.withMessaging(one))) {
+            List<RdmaChannel> servers = new ArrayList<>();
+            List<Heard> heard = new ArrayList<>();
+            int most = 64; // 32 times two blocks
+            RdmaChannel server;
+            do {
+                RdmaChannel client = pair.connect();
+                server = pair.accepted();
+                servers.add(server);
+                heard.add(heard(server));
+                heard.getLast().keeps = true;
+                send(client, length);
+                Until.holds(() -> heard.getLast().bytes == length);
+            } while (servers.size() <= most || server.copiedBytes() == 0);
+            EventLoop full = server.eventLoop();
+            assertThat(servers.stream().filter(each -> each.eventLoop() == full)).hasSize(most + 1);
+            assertThat(servers.stream().mapToLong(RdmaChannel::copiedBytes).sum())
+                    .isEqualTo(length);
+            heard.forEach(each -> each.kept.forEach(ByteBuf::release));
         }
     }
 
@@ -189,6 +245,98 @@ class ChannelBuffersTest {
                 assertThat(reported).hasValue(length);
                 Until.holds(() -> atServer.bytes == all);
             }
+        }
+    }
+
+    /** The block that its bytes are copied into may have more room than the message. */
+    @ParameterizedTest
+    @ValueSource(ints = {8_000, 20_000})
+    void aFileFitsIntoTheRestOfAMessage(int length, @TempDir Path directory) throws Exception {
+        Path path = Files.write(directory.resolve("file"), new byte[length]);
+        MessagingOptions small = MESSAGING.withEagerLimit(16_384).withMaxMessage(16_384);
+        try (Connected pair = new Connected(RdmaOptions.DEFAULTS.withMessaging(small))) {
+            RdmaChannel client = pair.connect();
+            Heard atServer = heard(pair.accepted());
+            client.eventLoop()
+                    .submit(
+                            () -> {
+                                client.write(Unpooled.wrappedBuffer(new byte[100]));
+                                client.write(filled(client, 10_000, 'r'));
+                                client.writeAndFlush(
+                                        new DefaultFileRegion(path.toFile(), 0, length));
+                            })
+                    .sync();
+            Until.holds(() -> atServer.bytes == 10_100 + length);
+            assertThat(client.isActive()).isTrue();
+        }
+    }
+
+    /** As a region does that encrypts: a chunk counts when all of it was written. */
+    @Test
+    void aFileMayReportItsBytesLate(@TempDir Path directory) throws Exception {
+        Path path = Files.write(directory.resolve("file"), new byte[1000]);
+        try (Connected pair = new Connected()) {
+            RdmaChannel client = pair.connect();
+            Heard atServer = heard(pair.accepted());
+            FileRegion region =
+                    new DefaultFileRegion(path.toFile(), 0, 1000) {
+                        private int calls;
+
+                        @Override
+                        public long transferTo(WritableByteChannel target, long position)
+                                throws IOException {
+                            if (++calls == 1) {
+                                target.write(ByteBuffer.allocate(10));
+                                return 0;
+                            }
+                            return super.transferTo(target, position);
+                        }
+                    };
+            client.writeAndFlush(region).sync();
+            Until.holds(() -> atServer.bytes == 1010);
+        }
+    }
+
+    private static ByteBuf filled(RdmaChannel channel, int bytes, char with) {
+        ByteBuf buffer = channel.alloc().directBuffer(bytes);
+        for (int i = 0; i < bytes; i++) {
+            buffer.writeByte(with);
+        }
+        return buffer;
+    }
+
+    /** A composite buffer releases its components when it has too many of them. */
+    @ParameterizedTest
+    @ValueSource(ints = {1, 16})
+    void aSliceOfACompositeKeepsTheMemoryThatItIsIn(int components) throws Exception {
+        int size = 64 << 10;
+        try (Connected pair = new Connected()) {
+            RdmaChannel client = pair.connect();
+            Heard atServer = heard(pair.accepted());
+            List<ByteBuf> others = new ArrayList<>();
+            pair.fabric.stall(true);
+            client.eventLoop()
+                    .submit(
+                            () -> {
+                                CompositeByteBuf all =
+                                        client.alloc().compositeDirectBuffer(components);
+                                for (int i = 0; i < components; i++) {
+                                    all.addComponent(true, filled(client, size, 'a'));
+                                }
+                                int from = components == 1 ? 0 : size - 4000;
+                                client.writeAndFlush(all.retainedSlice(from, 8000));
+                                all.addComponent(true, filled(client, size, 'b'));
+                                for (int i = 0; i < components; i++) {
+                                    others.add(filled(client, size, 'x'));
+                                }
+                                others.add(all);
+                            })
+                    .sync();
+            pair.fabric.stall(false);
+            Until.holds(() -> atServer.bytes == 8000);
+            assertThat(atServer.text()).isEqualTo("a".repeat(8000));
+            assertThat(client.copiedBytes()).isZero();
+            others.forEach(ByteBuf::release);
         }
     }
 

@@ -18,6 +18,9 @@ import io.netty.buffer.ByteBufAllocator;
 import io.netty.buffer.ByteBufUtil;
 import io.netty.buffer.CompositeByteBuf;
 import io.netty.buffer.Unpooled;
+import io.netty.channel.ChannelHandlerContext;
+import io.netty.channel.embedded.EmbeddedChannel;
+import io.netty.handler.codec.ReplayingDecoder;
 import io.netty.util.IllegalReferenceCountException;
 import io.netty.util.ResourceLeakDetector;
 import io.netty.util.internal.logging.InternalLoggerFactory;
@@ -25,6 +28,8 @@ import io.netty.util.internal.logging.JdkLoggerFactory;
 
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
@@ -79,6 +84,47 @@ class RegisteredByteBufAllocatorTest {
         again.release();
         more.release();
         assertThat(allocator.registeredBytes()).isEqualTo(64 << 10);
+    }
+
+    @Test
+    void aSlabThatCannotBeRegisteredTakesNothingOfTheLimit() {
+        device.beforeStep =
+                step -> {
+                    if (step.equals("registerMemory")) {
+                        throw new OutOfMemoryError("injected");
+                    }
+                };
+        assertThatThrownBy(() -> direct(1000)).hasMessage("injected");
+        assertThat(allocator.registeredBytes()).isZero();
+        device.beforeStep = step -> {};
+        direct(1000).release();
+        assertThat(allocator.registeredBytes()).isEqualTo(64 << 10);
+    }
+
+    /** Its buffer refuses to be unwrapped. */
+    @ParameterizedTest
+    @ValueSource(ints = {1, 2})
+    void bytesOfAReplayingDecoderAreCopied(int pieces) {
+        EmbeddedChannel channel =
+                new EmbeddedChannel(
+                        new ReplayingDecoder<Void>() {
+                            @Override
+                            protected void decode(
+                                    ChannelHandlerContext context, ByteBuf in, List<Object> out) {
+                                int length = in.readInt();
+                                out.add(direct(length).writeBytes(in, length));
+                            }
+                        });
+        ByteBuf all = Unpooled.directBuffer().writeInt(3).writeBytes(new byte[] {7, 8, 9});
+        if (pieces == 2) {
+            ByteBuf rest = all.copy(5, 2);
+            all = Unpooled.wrappedBuffer(all.writerIndex(5), rest);
+        }
+        channel.writeInbound(all);
+        ByteBuf out = channel.readInbound();
+        assertThat(ByteBufUtil.getBytes(out)).containsExactly(7, 8, 9);
+        out.release();
+        channel.finishAndReleaseAll();
     }
 
     @Test
