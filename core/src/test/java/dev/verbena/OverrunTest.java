@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.extension.RegisterExtension;
 
 import java.time.Duration;
 import java.util.ArrayList;
@@ -20,6 +21,7 @@ class OverrunTest {
     private static final OpFlags SILENT = OpFlags.SILENT_SUCCESS;
     private static final Duration LONG = Duration.ofSeconds(30);
 
+    @RegisterExtension final UncaughtReports uncaught = new UncaughtReports();
     private final Rig rig = new Rig(QueuePairLimits.depths(1, 1));
     private final CompletionQueue small = rig.adapter.createCompletionQueue(1); // holds 2
     private final CompletionQueue large = rig.adapter.createCompletionQueue(64);
@@ -153,6 +155,27 @@ class OverrunTest {
                         "WRITE 2 BUFFER_OVERFLOW",
                         "WRITE 3 BUFFER_OVERFLOW");
         assertThat(a.connected()).isFalse();
+    }
+
+    /** The others are ended, and the consumer is notified. */
+    @Test
+    void aQueuePairThatCannotBeEndedHidesNoBrokenQueue() throws Exception {
+        rig.a.receive(1, rig.bytes(8)).orThrow();
+        rig.b.receive(2, rig.bytes(8)).orThrow();
+        rig.queue.arm(NotifyType.ERRORS);
+        rig.device.beforeErrorStep =
+                () -> {
+                    rig.device.beforeErrorStep = () -> {};
+                    throw new IllegalStateException("of the first");
+                };
+        rig.device.raise(AdapterEvent.Type.DEVICE_FAILED);
+        assertThat(rig.queue.await(LONG)).isEqualTo(Status.INTERNAL_ERROR);
+        assertThat(Until.next(uncaught.reports())).hasMessage("of the first");
+        Completions completions = new Completions(4);
+        assertThat(rig.queue.poll(completions)).isEqualTo(2);
+        assertThat(List.of(completions.context(0), completions.context(1)))
+                .containsExactlyInAnyOrder(1L, 2L);
+        assertThatThrownBy(() -> rig.queue.poll(completions)).isInstanceOf(VerbenaException.class);
     }
 
     private void pollInto(List<String> seen) {

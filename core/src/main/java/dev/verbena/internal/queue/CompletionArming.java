@@ -4,6 +4,7 @@ import dev.verbena.NotifyType;
 import dev.verbena.PostResult;
 import dev.verbena.Status;
 import dev.verbena.internal.util.Members;
+import dev.verbena.internal.util.Uncaught;
 import dev.verbena.internal.verbs.VerbsContext;
 import dev.verbena.internal.verbs.WorkCompletions;
 
@@ -285,22 +286,30 @@ public class CompletionArming implements EventChannel.Member, CompletionPoller.L
 
     /**
      * Marks the queue as broken. First ends the outstanding requests of its queue pairs, so a
-     * notified consumer finds all their completions here.
+     * notified consumer finds all their completions here. What one of them throws is reported as
+     * uncaught: it must not keep the others, nor the failure, from the consumer.
      *
      * @param overrun whether the queue overran; otherwise the device has failed
      */
     public void breakDown(boolean overrun) {
+        try {
+            endAll(overrun);
+        } finally {
+            breakDown(overrun ? Status.BUFFER_OVERFLOW : Status.INTERNAL_ERROR);
+        }
+        if (overrun) { // otherwise the connection manager says that the device is gone
+            queuePairs.all().forEach(each -> Uncaught.run(each::reportFailure));
+        }
+    }
+
+    private void endAll(boolean overrun) {
         List<NativeQueuePair> all = queuePairs.all();
-        all.forEach(NativeQueuePair::breakDown);
+        all.forEach(each -> Uncaught.run(each::breakDown));
         int lost = overrun ? CompletionStatus.LOST : WorkCompletions.GENERAL_ERROR;
         long timeout = overrun ? BREAK_DOWN : NativeQueuePair.FAILED_DEVICE_TIMEOUT;
         long start = System.nanoTime();
-        for (NativeQueuePair queuePair : all) {
-            queuePair.finish(this, timeout - (System.nanoTime() - start), lost);
-        }
-        breakDown(overrun ? Status.BUFFER_OVERFLOW : Status.INTERNAL_ERROR);
-        if (overrun) { // otherwise the connection manager says that the device is gone
-            all.forEach(NativeQueuePair::reportFailure);
+        for (NativeQueuePair each : all) {
+            Uncaught.run(() -> each.finish(this, timeout - (System.nanoTime() - start), lost));
         }
     }
 

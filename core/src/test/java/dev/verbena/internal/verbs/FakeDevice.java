@@ -636,6 +636,7 @@ public final class FakeDevice extends FakeSettings {
 
     @Override
     public synchronized int toError(long qp) {
+        beforeErrorStep.run();
         return queuePairs.fail(qp);
     }
 

@@ -220,6 +220,9 @@ abstract class FakeSettings extends DeviceControl {
     /** The errno of each step of a queue pair to the error state, or 0. */
     public int errorStepError;
 
+    /** What happens before each of them; it may throw. */
+    public volatile Runnable beforeErrorStep = NOTHING;
+
     public final List<Integer> srqLimits = new ArrayList<>();
 
     /** Of those vendors' devices that say so at all. */
@@ -245,6 +248,9 @@ abstract class FakeSettings extends DeviceControl {
 
     /** Whether those that were refused with bad_wr NULL stay in the queue, as with rxe. */
     public boolean keepsRefused;
+
+    /** Whether requests to a queue pair in the error state are refused, as cxgb4 does. */
+    public boolean refusesInError;
 
     /** Whether a refusal answers 0 with bad_wr set, as siw may. */
     public boolean answersZero;
