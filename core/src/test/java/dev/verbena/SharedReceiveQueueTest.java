@@ -132,6 +132,31 @@ class SharedReceiveQueueTest {
     }
 
     @Test
+    void aCallbackThatFailsChangesNothingOfTheRequestAfterIt() {
+        SharedReceiveQueue shared = rig.domain.createSharedReceiveQueue(4, 1, called::add);
+        QueuePair c = connectedToA(shared);
+        for (int i = 0; i < 3; i++) {
+            shared.receive(i, rig.bytes(8)).orThrow();
+        }
+        shared.handle()
+                .notifyBelow(
+                        3,
+                        () -> { // another thread may make the next request just then
+                            shared.handle().notifyBelow(1, () -> called.add(Status.SUCCESS));
+                            throw new StackOverflowError();
+                        });
+        for (int left = 2; left >= 0; left--) {
+            assertThat(called).isEmpty();
+            rig.a.send(10, rig.bytes(1)).orThrow();
+            assertThat(rig.poll()).hasSize(2);
+        }
+        assertThat(called).containsExactly(Status.SUCCESS);
+        c.close();
+        shared.close();
+        rig.close();
+    }
+
+    @Test
     void aCallbackThatWaitsHoldsUpNoOtherQueue() throws Exception {
         CountDownLatch mayEnd = new CountDownLatch(1);
         SharedReceiveQueue waiting =

@@ -251,12 +251,15 @@ public final class SharedReceives {
         return taken;
     }
 
-    private void callBack(int asked) {
+    @SuppressWarnings("ReferenceEquality") // the callback that was asked for, or a later one
+    private void callBack(int asked, Runnable callback) {
         try {
-            ranLow.run();
+            callback.run();
         } catch (VirtualMachineError e) { // a completion is not lost for that: the next one tries
             if (lock.acquire()) {
-                threshold = asked;
+                if (threshold == 0 && ranLow == callback) {
+                    threshold = asked;
+                }
                 lock.release();
             }
         }
@@ -273,12 +276,13 @@ public final class SharedReceives {
         free[freeCount++] = slot;
         int asked = threshold;
         boolean low = waiting < asked;
+        Runnable callback = ranLow; // with the lock: a later request replaces it
         if (low) {
             threshold = 0;
         }
         lock.release();
         if (low) {
-            callBack(asked);
+            callBack(asked, callback);
         }
     }
 }
