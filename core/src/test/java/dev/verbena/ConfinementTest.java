@@ -110,6 +110,38 @@ class ConfinementTest {
             }
         }
 
+        /** The provider refuses what was deferred: it is in the error state already. */
+        @Test
+        void flushesAndWhatWasDeferredIsCancelledWhereTheProviderRefusesIt() throws Exception {
+            try (Rig rig = Rig.confined(LIMITS)) {
+                rig.device.refusesInError = true;
+                rig.a.send(1, rig.bytes(4), OpFlags.DEFER).orThrow();
+                rig.a.send(2, rig.bytes(4), OpFlags.DEFER).orThrow();
+                elsewhere(
+                        () -> {
+                            rig.a.flush();
+                            return null;
+                        });
+                assertThat(rig.poll()).isEmpty(); // this one posts what was deferred
+                assertThat(rig.poll()).containsExactly("SEND 1 CANCELLED", "SEND 2 CANCELLED");
+            }
+        }
+
+        @Test
+        void flushesBesideAPostThatTheProviderThenRefuses() throws Exception {
+            try (Rig rig = Rig.confined(LIMITS)) {
+                rig.device.refusesInError = true;
+                rig.device.beforePost =
+                        () -> {
+                            Thread flush = Thread.ofPlatform().start(rig.a::flush);
+                            Until.isIn(flush, Thread.State.TERMINATED);
+                        };
+                assertThat(rig.a.send(1, rig.bytes(4)).status())
+                        .isEqualTo(Status.CONNECTION_INVALID);
+                assertThat(rig.poll()).isEmpty();
+            }
+        }
+
         @Test
         void flushesAndAPostOfTheOwnersPostsWhatWasDeferred() throws Exception {
             try (Rig rig = Rig.confined(LIMITS)) {

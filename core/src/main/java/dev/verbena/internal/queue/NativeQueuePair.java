@@ -516,7 +516,7 @@ public abstract class NativeQueuePair extends Endpoint {
 
     /** Closes both queues: every request has ended when this returns. */
     public void close(Teardown end) {
-        endConnecting();
+        end.run(this::endConnecting);
         end.run(() -> sends.closeAndFinish(closeTimeout()));
         end.run(this::closeReceives);
     }

@@ -376,6 +376,8 @@ public final class SendQueue extends QueueLock {
      * @return what the post returns whose caller waits
      */
     private PostResult refused(SendChain chain, int errno, int posted, int asking) {
+        boolean over = !connected(); // so a provider may refuse any request
+        PostResult refusal = over ? PostResult.NOT_CONNECTED : PostResult.ofErrno(errno);
         int at = chain.refusedAt();
         int last = ledger.last();
         int first = last - chain.length() + 1;
@@ -383,11 +385,11 @@ public final class SendQueue extends QueueLock {
             for (int sequence = last; sequence - (first + at) >= 0; sequence--) {
                 ledger.takeBack();
             }
-            return PostResult.ofErrno(errno); // nothing else has happened
+            return refusal; // nothing else has happened
         }
         boolean lastIsAsking = asking == LAST_ASKS;
         // Some of a batch may be posted.
-        PostResult answer = asking == ALL_ASK ? PostResult.ACCEPTED : PostResult.ofErrno(errno);
+        PostResult answer = asking == ALL_ASK ? PostResult.ACCEPTED : refusal;
         if (at == SendChain.UNKNOWN) {
             if (poller.refuse(ledger, first + posted, last, lastIsAsking)) {
                 return PostResult.ACCEPTED; // whatever the provider meant: all have completed
@@ -401,7 +403,8 @@ public final class SendQueue extends QueueLock {
                 lastSynthesized--;
                 answer = PostResult.NOT_CONNECTED;
             }
-            poller.synthesize(ledger, first + at, lastSynthesized, WorkCompletions.GENERAL_ERROR);
+            int status = over ? WorkCompletions.FLUSHED : WorkCompletions.GENERAL_ERROR;
+            poller.synthesize(ledger, first + at, lastSynthesized, status);
         }
         if (asking != ALL_ASK) {
             chain.clear(); // first: after an exception, what it holds is not posted once more
@@ -554,15 +557,15 @@ public final class SendQueue extends QueueLock {
      * this library.
      */
     public void closeAndFinish(long nanoseconds) {
-        boolean flushed = false;
+        boolean open = true;
         try {
-            flushed = flush();
-        } finally {
-            close(); // also when an error ends the flush: what comes next destroys the queue pair
-        }
-        if (flushed) {
-            // Without the lock: posts beside the close are not to wait.
-            poller.finish(ledger, nanoseconds, WorkCompletions.FLUSHED);
+            open = flush();
+        } finally { // also when an error ends the flush: what comes next destroys the queue pair
+            close();
+            if (open) {
+                // Without the lock: posts beside the close are not to wait.
+                poller.finish(ledger, nanoseconds, WorkCompletions.FLUSHED);
+            }
         }
     }
 

@@ -178,9 +178,10 @@ class SendQueueExhaustionTest {
         recordsFail = true;
         device.answer = Errno.ENOMEM;
         device.refused = 0;
-        assertThatThrownBy(() -> queue.closeAndFinish(1_000_000)).hasMessage("of 1");
+        assertThatThrownBy(() -> queue.closeAndFinish(1_000_000)).hasMessage("of 2");
         recordsFail = false;
         assertThat(post(3, 0)).isEqualTo(PostResult.NOT_CONNECTED);
+        assertThat(contexts()).as("all have ended").containsExactly(1L, 2L);
     }
 
     /** The provider has taken the first, and the first alone. */

@@ -58,6 +58,10 @@ final class FakeExecution {
 
     int postSend(long qp, long first, long bad) {
         QueuePair pair = queuePairs.find(qp);
+        if (settings.refusesInError && pair.state == State.ERR) {
+            setBad(bad, first);
+            return Errno.EINVAL;
+        }
         int index = 0;
         int refuse = settings.answer;
         settings.answer = 0;
