@@ -326,7 +326,7 @@ class ChannelBuffersTest {
                                 int from = components == 1 ? 0 : size - 4000;
                                 client.writeAndFlush(all.retainedSlice(from, 8000));
                                 all.addComponent(true, filled(client, size, 'b'));
-                                for (int i = 0; i < components; i++) {
+                                for (int i = 0; i <= components; i++) {
                                     others.add(filled(client, size, 'x'));
                                 }
                                 others.add(all);
