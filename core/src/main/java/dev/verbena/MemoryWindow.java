@@ -253,35 +253,41 @@ public final class MemoryWindow extends NativeObject {
             int flags) {
         to.acquire();
         boolean kept = false;
-        try {
-            synchronized (this) {
+        boolean replaces = false;
+        synchronized (this) {
+            boolean wasIdle = window.idle();
+            try {
                 ensureOpen(); // the close waits for this lock
-                boolean wasIdle = window.idle();
+                MemoryRegion before = region;
+                if (before != null && before != to) {
+                    // This bind does not use the former region. But an earlier invalidate may still
+                    // be outstanding, and may fail. That is known once this bind has completed.
+                    // Noted before the post, as there may be no memory for it.
+                    pendingFrees.add(new PendingFree(0, before, window.posted() + 1));
+                    replaces = true;
+                }
                 PostResult answer =
                         by.windowRequests()
                                 .bind(context, window, to.registered(), offset, length, flags);
                 if (answer == PostResult.ACCEPTED) {
-                    MemoryRegion before = region;
                     region = to;
                     start = to.start() + offset;
                     bytes = length;
                     kept = before != to;
-                    if (kept && before != null) {
-                        // This bind does not use the former region. But an earlier invalidate may
-                        // still be outstanding, and may fail. That is known once this bind has
-                        // completed.
-                        pendingFrees.add(
-                                new PendingFree(0, before, window.posted() - (wasIdle ? 1 : 0)));
-                        freeRetired();
-                    }
                     FlightRecording.bound(
                             by.deviceName(), by.number(), window.token(), start, length);
                 }
                 return answer;
-            }
-        } finally {
-            if (!kept) {
-                to.release();
+            } finally {
+                if (!kept) {
+                    to.release();
+                }
+                if (replaces && (wasIdle || !kept)) {
+                    PendingFree noted = pendingFrees.removeLast();
+                    if (kept) { // no earlier request is outstanding
+                        noted.free(control, former);
+                    }
+                }
             }
         }
     }

@@ -8,6 +8,8 @@ public final class FullHeap {
 
     /** Runs something while the heap is full. */
     public static void during(Runnable action) {
+        Reference.reachabilityFence(
+                action); // resolved here: the other one finds no memory for that
         Object[] all = fill();
         try {
             action.run();
