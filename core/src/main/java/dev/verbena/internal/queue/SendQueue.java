@@ -353,7 +353,7 @@ public final class SendQueue extends QueueLock {
      */
     private PostResult postRest(SendChain chain, int answer, int asking) {
         int posted = 0; // so many the provider has taken
-        int errno = chain.refused(posted, answer);
+        int errno = chain.takeBadRequest(posted, answer);
         // A queue that was full for the provider may have a free slot once completions are polled.
         for (int tries = 0;
                 tries < TRIES
@@ -364,18 +364,18 @@ public final class SendQueue extends QueueLock {
             posted = chain.refusedAt();
             errno = post(chain, posted);
         }
-        return errno == 0 ? PostResult.ACCEPTED : refused(chain, errno, posted, asking);
+        return errno == 0 ? PostResult.ACCEPTED : settle(chain, errno, posted, asking);
     }
 
     /**
-     * The provider refused a request of a chain, and with it all behind it. Those whose callers
-     * still wait for the answer are taken back, and refused; those whose posts have returned get
-     * synthesized completions, and the queue pair goes to the error state.
+     * The provider refused a request of a chain, and with it all behind it. If the callers of all
+     * these wait for the answer, they are taken back, and nothing else has happened. Otherwise
+     * those whose posts have returned get synthesized completions, and the queue pair fails.
      *
      * @param posted how many of the chain it had taken before
      * @return what the post returns whose caller waits
      */
-    private PostResult refused(SendChain chain, int errno, int posted, int asking) {
+    private PostResult settle(SendChain chain, int errno, int posted, int asking) {
         boolean over = !connected(); // so a provider may refuse any request
         PostResult refusal = over ? PostResult.NOT_CONNECTED : PostResult.ofErrno(errno);
         int at = chain.refusedAt();
@@ -417,7 +417,7 @@ public final class SendQueue extends QueueLock {
     /** The downcall: 0, or a positive errno, and {@link SendChain#refusedAt} says where. */
     private int post(SendChain chain, int first) {
         int answer = verbs.postSend(queuePair, chain.prepare(first), chain.badRequest());
-        return chain.accepted(answer) ? 0 : chain.refused(first, answer);
+        return chain.accepted(answer) ? 0 : chain.takeBadRequest(first, answer);
     }
 
     /**
@@ -497,7 +497,7 @@ public final class SendQueue extends QueueLock {
     }
 
     /**
-     * Disconnects, and makes sure that {@link #drained} finds out: where the last request is silent
+     * Refuses posts, and makes sure that {@link #drained} finds out: if the last request is silent
      * and unsignaled, a write of no bytes goes behind it. (A peer that accepts no writes at all
      * would refuse it, and end the connection, which is ending.)
      */
@@ -570,7 +570,7 @@ public final class SendQueue extends QueueLock {
     }
 
     /**
-     * Refuses posts from now on, and ends what is outstanding as {@link #close} does.
+     * Refuses posts from now on, and ends what is outstanding as {@link #closeAndFinish} does.
      *
      * @param rest the status of what the device does not end
      */

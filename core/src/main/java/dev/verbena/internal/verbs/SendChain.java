@@ -271,7 +271,7 @@ public final class SendChain {
      * @param first the index of the first request that was posted
      * @return a positive errno
      */
-    public int refused(int first, int answer) {
+    public int takeBadRequest(int first, int answer) {
         long bad = Native.getLong(refused, 0);
         Native.putLong(refused, 0, 0); // NULL again for the next post
         long offset = bad - slots;
@@ -288,9 +288,9 @@ public final class SendChain {
     }
 
     /**
-     * The index of the first request that the provider did not queue, as {@link #refused} found it,
-     * or {@link #UNKNOWN}: rxe and siw do not set {@code bad_wr} if only the doorbell fails,
-     * although the requests stay in the queue.
+     * The index of the first request that the provider did not queue, as {@link #takeBadRequest}
+     * found it, or {@link #UNKNOWN}: rxe and siw do not set {@code bad_wr} if only the doorbell
+     * fails, although the requests stay in the queue.
      */
     public int refusedAt() {
         return refusedAt;
