@@ -67,6 +67,7 @@ public final class CompletionPoller {
     private volatile boolean broken;
     private final CompletionCounts counts = new CompletionCounts();
     private final SendChains.@Nullable Shared sharedChain; // null unless it is confined
+    private volatile @Nullable SendLimits sharedLimits; // that were asked for last
 
     /**
      * Makes a poller.
@@ -153,6 +154,20 @@ public final class CompletionPoller {
     /** The lock of this queue, whose owner is the thread that the queue is confined to. */
     public QueueLock lock() {
         return lock;
+    }
+
+    /**
+     * Limits equal to these: the same object for each queue pair that is made as the one before, so
+     * that it stays in the processor's cache however many there are. Not one for all of a domain:
+     * what another thread writes beside it would take it out of this processor's cache each time.
+     */
+    SendLimits shared(SendLimits made) {
+        SendLimits last = sharedLimits;
+        if (last != null && last.equals(made)) {
+            return last;
+        }
+        sharedLimits = made;
+        return made;
     }
 
     /** The chain that queue pairs of the owner share; null unless this queue is confined. */

@@ -3,15 +3,12 @@ package dev.verbena.internal.queue;
 import dev.verbena.internal.runtime.Teardown;
 import dev.verbena.internal.verbs.DeviceControl;
 
-import org.jspecify.annotations.Nullable;
-
 import java.util.List;
 
 /** A protection domain, as its queues and its memory know it: compared, never copied. */
 public final class Domain {
     private final long address;
     private final WindowTable windows = new WindowTable();
-    private volatile @Nullable SendLimits limits; // that were asked for last
 
     /**
      * Creates a domain without windows.
@@ -25,19 +22,6 @@ public final class Domain {
     /** The address of the {@code ibv_pd}. */
     public long address() {
         return address;
-    }
-
-    /**
-     * Limits equal to these: the same object for each queue pair that is made as the one before, so
-     * that it stays in the processor's cache however many there are.
-     */
-    SendLimits shared(SendLimits made) {
-        SendLimits last = limits;
-        if (last != null && last.equals(made)) {
-            return last;
-        }
-        limits = made;
-        return made;
     }
 
     public WindowTable windows() {

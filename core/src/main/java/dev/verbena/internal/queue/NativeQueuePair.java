@@ -172,7 +172,7 @@ public abstract class NativeQueuePair extends Endpoint {
                         poller.sharedChain());
         SendQueue queue =
                 new SendQueue(
-                        domain.shared(SendLimits.of(domain, limits, info, maxMessageBytes)),
+                        poller.shared(SendLimits.of(domain, limits, info, maxMessageBytes)),
                         ledger,
                         chains,
                         device.context(),
