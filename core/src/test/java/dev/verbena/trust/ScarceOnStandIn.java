@@ -6,9 +6,12 @@ import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
 import dev.verbena.Adapter;
 import dev.verbena.CompletionChannel;
+import dev.verbena.Until;
 import dev.verbena.VerbenaException;
 import dev.verbena.messaging.IdleStrategy;
 import dev.verbena.messaging.Poller;
+
+import org.jspecify.annotations.Nullable;
 
 import java.io.FileInputStream;
 import java.io.IOException;
@@ -36,19 +39,42 @@ final class ScarceOnStandIn {
     /** What there is too little of. */
     private abstract static class Resource {
         final int steps; // that need one
+        private final Deque<AutoCloseable> taken = new ArrayDeque<>();
 
         Resource(int steps) {
             this.steps = steps;
         }
 
-        /** There are so many left. */
-        abstract void leave(int count) throws Throwable;
+        abstract void limit() throws Throwable;
 
-        /** There are enough again. */
-        abstract void leaveEnough() throws Throwable;
+        void limitNoMore() throws Throwable {}
+
+        /** Takes one until it is closed; null if there is none left. */
+        abstract @Nullable AutoCloseable take();
 
         /** Whether this is what a program should hear. */
         abstract boolean explains(Throwable thrown);
+
+        final void takeAll() throws Throwable {
+            limit();
+            for (AutoCloseable one = take(); one != null; one = take()) {
+                taken.push(one);
+            }
+        }
+
+        final void leaveOneMore() throws Exception {
+            if (taken.isEmpty()) {
+                throw new IllegalStateException("All do not suffice: some were left behind");
+            }
+            taken.pop().close();
+        }
+
+        final void leaveEnough() throws Throwable {
+            limitNoMore();
+            while (!taken.isEmpty()) {
+                taken.pop().close();
+            }
+        }
 
         @SuppressWarnings("restricted")
         static void limit(int resource, long soft, long hard) throws Throwable {
@@ -70,36 +96,21 @@ final class ScarceOnStandIn {
         private static final int RLIMIT_NOFILE = 7;
         private static final long LIMIT = 256; // or it would take a million of them
 
-        private final Deque<FileInputStream> taken = new ArrayDeque<>();
-
         Descriptors() {
             super(3);
         }
 
         @Override
-        void leave(int count) throws Throwable {
-            if (count == 0) {
-                limit(RLIMIT_NOFILE, LIMIT, LIMIT);
-                takeAll();
-            } else {
-                taken.pop().close();
-            }
-        }
-
-        private void takeAll() {
-            while (true) {
-                try {
-                    taken.push(new FileInputStream("/dev/null"));
-                } catch (IOException e) {
-                    return;
-                }
-            }
+        void limit() throws Throwable {
+            limit(RLIMIT_NOFILE, LIMIT, LIMIT);
         }
 
         @Override
-        void leaveEnough() throws Throwable {
-            while (!taken.isEmpty()) {
-                taken.pop().close();
+        @Nullable AutoCloseable take() {
+            try {
+                return new FileInputStream("/dev/null");
+            } catch (IOException e) {
+                return null;
             }
         }
 
@@ -110,58 +121,41 @@ final class ScarceOnStandIn {
         }
     }
 
-    /** Their stacks are so large ({@code -Xss}) that there are addresses for a few only. */
+    /**
+     * Their stacks are so large ({@code -Xss}) that there are addresses for a few only. All are
+     * taken, because the stacks of threads that have ended are kept for new ones.
+     */
     private static final class Threads extends Resource {
         private static final int RLIMIT_AS = 9;
         private static final long FREE = 7L << 29; // three stacks and a half
-
-        private final Deque<Thread> taken = new ArrayDeque<>(); // parked
 
         Threads() {
             super(2);
         }
 
         @Override
-        void leave(int count) throws Throwable {
-            if (count == 0) {
-                limit(RLIMIT_AS, (Footprint.kibibytes("VmSize:") << 10) + FREE, -1);
-                takeAll();
-            } else {
-                giveOneBack();
-            }
-        }
-
-        /** Also the stacks of threads that have ended, which are kept for new ones. */
-        private void takeAll() {
-            while (true) {
-                try {
-                    taken.push(Thread.ofPlatform().start(Threads::await));
-                } catch (OutOfMemoryError e) {
-                    return;
-                }
-            }
-        }
-
-        private static void await() {
-            try {
-                new CountDownLatch(1).await();
-            } catch (InterruptedException e) {
-                return; // given back
-            }
-        }
-
-        private void giveOneBack() throws InterruptedException {
-            Thread last = taken.pop();
-            last.interrupt();
-            last.join();
+        void limit() throws Throwable {
+            limit(RLIMIT_AS, (Footprint.kibibytes("VmSize:") << 10) + FREE, -1);
         }
 
         @Override
-        void leaveEnough() throws Throwable {
+        void limitNoMore() throws Throwable {
             limit(RLIMIT_AS, -1, -1);
-            while (!taken.isEmpty()) {
-                giveOneBack();
+        }
+
+        @Override
+        @Nullable AutoCloseable take() {
+            CountDownLatch closed = new CountDownLatch(1);
+            Thread thread;
+            try {
+                thread = Thread.ofPlatform().start(() -> Until.reached(closed));
+            } catch (OutOfMemoryError e) {
+                return null;
             }
+            return () -> {
+                closed.countDown();
+                thread.join();
+            };
         }
 
         @Override
@@ -180,8 +174,8 @@ final class ScarceOnStandIn {
         Footprint before = Footprint.now();
         List<String> wrong = new ArrayList<>();
         int failures = 0;
+        scarce.takeAll();
         for (boolean serves = false; !serves; ) {
-            scarce.leave(failures);
             try {
                 serve();
                 serves = true;
@@ -190,6 +184,7 @@ final class ScarceOnStandIn {
                     wrong.add("with %d left: %s".formatted(failures, e));
                 }
                 failures++;
+                scarce.leaveOneMore();
             }
         }
         scarce.leaveEnough();

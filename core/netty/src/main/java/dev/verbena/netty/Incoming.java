@@ -45,8 +45,8 @@ final class Incoming {
         mostWaiting = messaging.receives();
         mostLent = messaging.receives() / 2;
         long all = messaging.largeMemory();
-        long longest = messaging.withLargeMemory(0).largeMemory(); // or that one could never come
-        mostLentLarge = Math.min(all / 2, all - longest);
+        long longest = messaging.withLargeMemory(0).largeMemory();
+        mostLentLarge = Math.min(all / 2, all - longest); // the longest message always has room
         eager = messaging.eagerLimit();
     }
 

@@ -158,8 +158,8 @@ public final class CompletionPoller {
 
     /**
      * Limits equal to these: the same object for each queue pair that is made as the one before, so
-     * that it stays in the processor's cache however many there are. Not one for all of a domain:
-     * what another thread writes beside it would take it out of this processor's cache each time.
+     * that it stays in the processor's cache however many there are. Queue pairs of other threads
+     * have their own, because it may share a cache line with what the thread that made it writes.
      */
     SendLimits shared(SendLimits made) {
         SendLimits last = sharedLimits;

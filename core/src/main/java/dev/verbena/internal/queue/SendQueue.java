@@ -563,7 +563,7 @@ public final class SendQueue extends QueueLock {
         } finally { // also when an error ends the flush: what comes next destroys the queue pair
             close();
             if (open) {
-                // Without the lock: posts beside the close are not to wait.
+                // Without the lock, so that a post on another thread does not wait for this.
                 poller.finish(ledger, nanoseconds, WorkCompletions.FLUSHED);
             }
         }

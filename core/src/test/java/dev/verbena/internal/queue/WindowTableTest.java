@@ -178,7 +178,7 @@ class WindowTableTest {
             int token = window.token();
             end.run();
             assertThat(window.bound()).isFalse();
-            window.bind(queue); // beside the table, to show whether it is found
+            window.bind(queue); // the table does not know, so this shows whether it finds it
             table.invalidated(token);
             assertThat(window.bound()).isTrue();
             window.revoke();
