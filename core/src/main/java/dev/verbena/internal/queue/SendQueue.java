@@ -233,9 +233,8 @@ public final class SendQueue extends QueueLock {
         int after = unsignaledAfter(unsignaled, silent);
         chain.finish(ledger.nextId(), Flags.toVerbs(flags, inline, after == 0));
         boolean waits = (flags & Flags.DEFER) != 0 && !chain.full();
-        long first = waits ? 0 : chain.prepare(0);
         ledger.add(context, operation.type(), silent, after == 0);
-        return finished(chain, waits, first, after);
+        return finished(chain, waits, after);
     }
 
     /** How many silent requests in a row there are after one more request; 0: it is signaled. */
@@ -244,13 +243,13 @@ public final class SendQueue extends QueueLock {
     }
 
     /** Posts the chain, unless its last request is deferred. */
-    PostResult finished(SendChain chain, boolean waits, long first, int unsignaledAfter) {
+    PostResult finished(SendChain chain, boolean waits, int unsignaledAfter) {
         if (waits) {
             deferring = true;
             unsignaled = unsignaledAfter;
             return PostResult.ACCEPTED;
         }
-        PostResult refusal = postChain(chain, first, LAST_ASKS);
+        PostResult refusal = postChain(chain, LAST_ASKS);
         if (refusal == PostResult.ACCEPTED) {
             unsignaled = unsignaledAfter;
         }
@@ -285,8 +284,7 @@ public final class SendQueue extends QueueLock {
     /** The same, with the lock. Those requests were accepted: their posts have returned. */
     void postDeferredHere() {
         if (deferring) {
-            SendChain chain = deferred();
-            postChain(chain, chain.prepare(0), NONE_ASKS);
+            postChain(deferred(), NONE_ASKS);
         }
     }
 
@@ -295,7 +293,7 @@ public final class SendQueue extends QueueLock {
         try {
             postDeferredHere();
             if (!single.isEmpty()) {
-                postChain(single, single.prepare(0), NONE_ASKS);
+                postChain(single, NONE_ASKS);
             }
         } finally {
             single.clear(); // other queue pairs may use it, too
@@ -320,8 +318,8 @@ public final class SendQueue extends QueueLock {
      * @param asking which callers still wait for the answer, so that their requests may be refused
      *     without a completion
      */
-    private PostResult postChain(SendChain chain, long first, int asking) {
-        PostResult result = handOver(chain, first, asking);
+    private PostResult postChain(SendChain chain, int asking) {
+        PostResult result = handOver(chain, asking);
         chain.clear();
         deferring = false;
         return result;
@@ -335,15 +333,15 @@ public final class SendQueue extends QueueLock {
      *     in the ledger any more
      */
     PostResult postBatch(SendChain batch, int unsignaledAfter) {
-        PostResult refusal = handOver(batch, batch.prepare(0), ALL_ASK);
+        PostResult refusal = handOver(batch, ALL_ASK);
         if (refusal == PostResult.ACCEPTED) {
             unsignaled = unsignaledAfter;
         }
         return refusal;
     }
 
-    private PostResult handOver(SendChain chain, long first, int asking) {
-        int answer = verbs.postSend(queuePair, first, chain.badRequest());
+    private PostResult handOver(SendChain chain, int asking) {
+        int answer = verbs.postSend(queuePair, chain.prepare(0), chain.badRequest());
         return chain.accepted(answer) ? PostResult.ACCEPTED : postRest(chain, answer, asking);
     }
 

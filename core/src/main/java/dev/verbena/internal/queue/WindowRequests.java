@@ -189,6 +189,6 @@ public final class WindowRequests {
             endpoint.windows().invalidate(window);
         }
         boolean waits = (flags & Flags.DEFER) != 0 && !chain.full();
-        return queue.finished(chain, waits, waits ? 0 : chain.prepare(0), after);
+        return queue.finished(chain, waits, after);
     }
 }
