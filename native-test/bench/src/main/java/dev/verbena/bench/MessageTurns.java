@@ -31,12 +31,13 @@ public final class MessageTurns {
     public static void main(String[] arguments) throws IOException {
         Options options =
                 new Options(
-                        "MessageTurns channel|registered|queue-pair|tcp [--ms N] [--rounds N] [--bytes N]",
+                        "MessageTurns channel|registered|queue-pair|tcp [--ms N] [--rounds N] [--bytes N] [--eager N]",
                         1,
                         arguments,
                         "--ms",
                         "--rounds",
-                        "--bytes");
+                        "--bytes",
+                        "--eager");
         int bytes = options.number("--bytes", BYTES);
         String what = options.argument(0);
         int rounds = options.number("--rounds", 2);
@@ -50,6 +51,7 @@ public final class MessageTurns {
             case "channel", "registered", "queue-pair" -> {
                 Messages messages = new Messages();
                 messages.bytes = bytes;
+                messages.eagerLimit = options.number("--eager", messages.eagerLimit);
                 messages.open();
                 LongSupplier one =
                         switch (what) {

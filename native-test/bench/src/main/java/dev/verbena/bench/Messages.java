@@ -50,6 +50,7 @@ public class Messages {
     private static final int MOST_INLINE = 128;
 
     int bytes = 64;
+    int eagerLimit = MessagingOptions.DEFAULTS.eagerLimit();
 
     private Arena arena;
     private Adapter adapter;
@@ -105,7 +106,7 @@ public class Messages {
         channel =
                 ConnectedChannels.pair(
                         poller,
-                        MessagingOptions.DEFAULTS.withMaxMessage(stride),
+                        MessagingOptions.DEFAULTS.withMaxMessage(stride).withEagerLimit(eagerLimit),
                         (of, received) -> {},
                         (of, received) -> arrived++)[0];
         callback = (of, attachment, status) -> ended++;
