@@ -232,7 +232,11 @@ test_this_script() {
 }
 
 interrupted_by() { # EXIT_CODE
-    case $1 in 124 | 130 | 137 | 143) ;; *) return 1 ;; esac
+    [ "$1" = 124 ] || ended_by_signal "$1"
+}
+
+ended_by_signal() { # EXIT_CODE
+    case $1 in 129 | 130 | 137 | 141 | 143) ;; *) return 1 ;; esac
 }
 
 tests_on_devices() {
@@ -287,13 +291,8 @@ test_pair() {
     nested pair --timeout "$PAIR_LIMIT" --results "$RESULTS" --netem "$BAD_CABLE" \
         -- "${ping[@]}" server --bind "${ROCE_ADDRESSES[0]}" --timeout 60 \
         -- "${ping[@]}" client "${ROCE_ADDRESSES[0]}" --count 20 --size 4096 --timeout 60 || code=$?
-    case $code in
-        0) ;;
-        130 | 137 | 143) return "$code" ;;
-        *)
-            one_more_failure "Ping between two micro VMs ended with exit code $code"
-            ;;
-    esac
+    if ended_by_signal "$code"; then return "$code"; fi
+    [ "$code" = 0 ] || one_more_failure "Ping between two micro VMs ended with exit code $code"
 }
 
 # Services in containers: all on the default kernel. If that kernel cannot give containers a network and a Soft-RoCE device of their
@@ -351,7 +350,7 @@ tests_in_containers() { # KERNEL TAGS WAY
         tests_beside_engine "$name" "$3" "${launcher[@]}" || code=$?
     fi
     count "tests in containers" "$code" "$RESULTS/$name-reports"/TEST-*.xml
-    case $code in 130 | 137 | 143) return "$code" ;; esac
+    if ended_by_signal "$code"; then return "$code"; fi
 }
 
 tests_beside_engine() { # NAME WAY COMMAND…

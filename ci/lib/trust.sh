@@ -31,10 +31,16 @@ trust() { # [FILTER]
     mapfile -t launcher < <(junit native verbena.device=required --include-tag=trust)
     run_with_devices "${launcher[@]}" || code=$?
     count "checks on devices" "$code" "$RESULTS"/native-reports/TEST-*.xml
-    [ "$WHOLE" = no ] || [ "${FILTER:-$MORTAL_TEST}" != "$MORTAL_TEST" ] || mortal_pair
+    if [ "$WHOLE" = yes ] && [ "${FILTER:-$MORTAL_TEST}" = "$MORTAL_TEST" ] && ! interrupted_by "$code"; then
+        mortal_pair || code=$?
+    fi
     collect_trust_rows
     cat "$RESULTS/trust/results.txt"
-    if [ "$RESULTS_GIVEN" = no ] && [ -z "$FILTER" ]; then
+    if [ "$RESULTS_GIVEN" = yes ] || [ -n "$FILTER" ]; then
+        :
+    elif [ "$code" != 0 ] || [ "${COUNTED[1]}" != 0 ]; then
+        say "$published stays as it is: not all checks ran and passed"
+    else
         cp "$RESULTS/trust/results.txt" "$published"
         say "the figures are in $published"
     fi
@@ -51,6 +57,7 @@ mortal_pair() {
         dev.verbena.nativetest.EchoProgram "${server[@]}" mortal \
         -- "${launcher[@]}" || code=$?
     count "checks beside a machine that dies" "$code" "$RESULTS"/mortal-reports/TEST-*.xml
+    return "$code"
 }
 
 # The same work on devices for some time, and a plot of what the process and the kernel hold meanwhile.

@@ -160,6 +160,20 @@ test_tests_on_devices_run_alone_where_memory_is_scarce() {
     prints $'alone\n2 passed, 0 failed, 1 skipped'
 }
 
+test_a_signal_during_the_tests_on_devices_ends_the_run() {
+    local code
+    for code in 129 141 143; do
+        {
+            two_vms 'echo not this way' 'echo no containers'
+            echo "tests_on_devices() { return $code; }; test_pair() { echo no pair; }"
+            echo 'PAIR=yes MEBIBYTES=9000 run_tests'
+        } >"$BOX/lines"
+        with_lib <"$BOX/lines"
+        exits_with "$code"
+        prints '0 passed, 0 failed, 0 skipped'
+    done
+}
+
 test_a_failure_on_devices_beside_containers_counts() {
     {
         two_vms 'echo no report; exit 70' 'reports containers-6.1-reports 3'
