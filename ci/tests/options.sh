@@ -84,6 +84,9 @@ test_options_of_other_commands() {
     refuses "--quick is for ci/roce bench" test --quick
     refuses "--whole is for ci/roce trust" test --whole
     refuses "--soak is for ci/roce trust" test --soak 5
+    refuses "--soak runs one test alone: it takes neither --whole nor a FILTER" trust --soak 5 --whole
+    refuses "--soak runs one test alone: it takes neither --whole nor a FILTER" trust --soak 5 -- LedgerTest
+    refuses "--timeout is not for ci/roce shell, which ends when its user does" shell --timeout 60
     refuses "--soak 0: a whole number of minutes, 1 or more" trust --soak 0
 }
 
