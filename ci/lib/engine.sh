@@ -109,10 +109,17 @@ prepare_engine() {
     take_lock "$lock" "another ci/roce is making the container image"
     if [ ! -e "$ENGINE_DISK" ]; then
         need_room "$CACHE/engine" "the cache" "$ENGINE_ROOM" "making the container image" "point VERBENA_CACHE at another folder"
-        { as_root true && step make_disk {lock}>&-; } || fail 69 "the container image could not be made"
+        { as_root true && step make_disk {lock}>&-; } || use_older_disk || fail 69 "the container image could not be made"
     fi
     touch "$ENGINE_DISK" # when last used
     exec {lock}>&-
+}
+
+use_older_disk() {
+    local older=("$CACHE/engine/$(image_recipe)"-*/disk) # in the order of their months
+    [ -e "${older[-1]}" ] || return
+    ENGINE_DISK=${older[-1]}
+    say "using the container image of an earlier month: $ENGINE_DISK"
 }
 
 # Its caller tests the outcome, which switches `set -e` off in here: every step says what happens when it fails.
