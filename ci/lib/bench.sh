@@ -316,7 +316,8 @@ bench_one() { # OUTPUT COMMAND…
         "${FIXED_ADDRESSES[@]}" "${@:2}" || code=$?
     [ "$code" != 0 ] || return 0
     say "${2##*/} failed, exit code $code:"
-    cat "$outputs/$1" "$outputs/$1.errors" | tail -n 15 >&2
+    mv "$outputs/$1" "$outputs/$1.failed" # what it printed before does not count
+    cat "$outputs/$1.failed" "$outputs/$1.errors" | tail -n 15 >&2
 }
 
 # Prints on what it was measured, a line for each fact; the report reads them.

@@ -52,6 +52,18 @@ test_bench_times_rows_by_name_on_emulated_processors() {
     says_nothing_of "nothing is timed"
 }
 
+test_bench_counts_nothing_of_a_program_that_failed() {
+    with_lib <<LINES
+outputs=$BOX/outputs programs=$BOX FIXED_ADDRESSES=()
+mkdir "\$outputs"
+bench_one row-c-1.txt bash -c 'echo RESULT; exit 3'
+LINES
+    exits_with 0
+    says "bash failed, exit code 3"
+    [ ! -e "$BOX/outputs/row-c-1.txt" ]
+    [ "$(cat "$BOX/outputs/row-c-1.txt.failed")" = RESULT ]
+}
+
 # With a fake ci/roce, whose exit code is that of each measurement; the report's folder is in $BOX/report.
 beside_nvmet() { # EXIT_CODE WORDS…
     local checkout=$BOX/checkout
