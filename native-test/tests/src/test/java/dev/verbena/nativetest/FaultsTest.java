@@ -34,6 +34,7 @@ import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 
@@ -156,6 +157,8 @@ class FaultsTest {
         }
     }
 
+    private static final Set<Status> OVERRUN_ENDS = Set.of(Status.SUCCESS, Status.BUFFER_OVERFLOW);
+
     /** A queue of two, and many requests that nobody polls. */
     @Test
     void aCompletionQueueThatOverrunsReportsAllThatWasLost() throws Exception {
@@ -193,12 +196,13 @@ class FaultsTest {
             assertThatThrownBy(() -> queue.poll(completions))
                     .isInstanceOf(VerbenaException.class)
                     .hasMessageContaining("is broken, most likely by an overrun");
-            other.write(1, 0, requests - ends.size(), System.nanoTime() - start);
+            long wrong = ends.stream().filter(end -> !OVERRUN_ENDS.contains(end)).count();
+            other.write(1, 0, wrong, System.nanoTime() - start);
         }
         assertThat(ends)
                 .startsWith(Status.SUCCESS)
                 .endsWith(Status.BUFFER_OVERFLOW)
-                .containsOnly(Status.SUCCESS, Status.BUFFER_OVERFLOW);
+                .isSubsetOf(OVERRUN_ENDS);
     }
 
     /** The clock of the day is for the eyes of people: no deadline is by it. */

@@ -95,6 +95,7 @@ class HostilePeersTest {
             try (MemoryRegion region = sides.far.domain().allocate(4096, Access.LOCAL_WRITE)) {
                 Attacker attacker = new Attacker(program, sides, server);
                 look(good, poller, server, "warming up");
+                attacks = 0;
                 Footprint before = Footprint.now();
                 for (String attack :
                         """
@@ -134,6 +135,9 @@ class HostilePeersTest {
                     harm.add("%s before, %s after".formatted(before, after));
                 }
             }
+        } catch (Throwable t) { // harm, or an attack that the server did not end
+            harm.add(t.toString());
+            throw t;
         } finally {
             row.requests(requests).faults(attacks).losses(harm.size()).longestWait(longest).write();
         }
@@ -151,9 +155,8 @@ class HostilePeersTest {
             }
             opened.clear();
         } catch (Exception e) {
-            String both = "after %s: %s, server: %s".formatted(after, e, served.closeReason());
-            harm.add(both);
-            throw new AssertionError(both, e);
+            throw new AssertionError(
+                    "after %s: %s, server: %s".formatted(after, e, served.closeReason()), e);
         }
         Duration took = Duration.ofNanos(System.nanoTime() - start);
         longest = took.compareTo(longest) > 0 ? took : longest;
