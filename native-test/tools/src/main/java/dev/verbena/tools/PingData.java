@@ -1,8 +1,9 @@
 package dev.verbena.tools;
 
+import static java.lang.foreign.ValueLayout.JAVA_BYTE;
+
 import java.lang.foreign.MemorySegment;
 import java.nio.charset.StandardCharsets;
-import java.util.Arrays;
 import java.util.Locale;
 
 /**
@@ -20,26 +21,33 @@ final class PingData {
 
     /** Writes the data of a round, counted from 0, into the whole of the memory. */
     static void fill(MemorySegment memory, int round) {
-        memory.copyFrom(of(round, (int) memory.byteSize()));
+        byte[] text = text(round);
+        for (long i = 0; i < memory.byteSize(); i++) {
+            memory.set(JAVA_BYTE, i, at(i, memory.byteSize(), text, round));
+        }
     }
 
     /** Where memory differs from the data of a round, or -1 when it does not. */
     static long mismatch(MemorySegment memory, int round) {
-        return memory.mismatch(of(round, (int) memory.byteSize()));
+        byte[] text = text(round);
+        for (long i = 0; i < memory.byteSize(); i++) {
+            if (memory.get(JAVA_BYTE, i) != at(i, memory.byteSize(), text, round)) {
+                return i;
+            }
+        }
+        return -1;
     }
 
-    private static MemorySegment of(int round, int size) {
-        byte[] data = String.format(Locale.ROOT, TEXT, round).getBytes(StandardCharsets.US_ASCII);
-        int letters = data.length;
-        data = Arrays.copyOf(data, size);
-        int letter = FIRST + round % KINDS;
-        for (int i = letters; i < size; i++) {
-            data[i] = (byte) letter;
-            letter = letter == LAST ? FIRST : letter + 1;
+    private static byte[] text(int round) {
+        return String.format(Locale.ROOT, TEXT, round).getBytes(StandardCharsets.US_ASCII);
+    }
+
+    private static byte at(long index, long size, byte[] text, int round) {
+        if (index == size - 1) {
+            return 0;
         }
-        if (size > 0) { // what a peer announces
-            data[size - 1] = 0;
-        }
-        return MemorySegment.ofArray(data);
+        return index < text.length
+                ? text[(int) index]
+                : (byte) (FIRST + (round % KINDS + index - text.length) % KINDS);
     }
 }

@@ -137,6 +137,9 @@ final class PingServer implements Callable<Integer> {
                             && failure.status() == Status.CONNECTION_ABORTED
                             && failure.verb().isEmpty(); // or a call has failed here
             return gaveUp ? End.GAVE_UP : End.BADLY;
+        } catch (RuntimeException | OutOfMemoryError e) { // what a strange client wants, perhaps
+            spec.commandLine().getErr().println(e);
+            return End.BADLY;
         }
     }
 
