@@ -365,6 +365,18 @@ while [ "$WORD" != off ]; do read_word; done
 LINES
 }
 
+test_an_older_image_serves_where_a_new_one_cannot_be_made() {
+    local lines='need() { :; }; need_room() { :; }; as_root() { :; }; make_disk() { return 1; }; prepare_engine; echo "$ENGINE_DISK"'
+    with_lib <<<"$lines"
+    exits_with 69
+    says "the container image could not be made"
+    with_lib < <(echo 'for month in 202401 202402; do mkdir -p "$CACHE/engine/$(image_recipe)-$month"; touch "$CACHE/engine/$(image_recipe)-$month/disk"; done'
+        echo "$lines")
+    exits_with 0
+    says "using the container image of an earlier month"
+    [[ $(<"$BOX/out") == *-202402/disk ]]
+}
+
 test_a_command_beside_an_engine() {
     engine_that_runs
     fake show <<'LINES'
