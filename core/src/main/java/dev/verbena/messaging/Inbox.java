@@ -225,12 +225,10 @@ final class Inbox {
             if (!holds && !message.endsMove()) {
                 return; // it was released before
             }
-            LargeMemory.Block block = message.block;
             RawMessage frame = message.frame();
-            if (block != null) {
-                message.block = null;
-                Objects.requireNonNull(large).released(block, next);
-            } else if (frame != null && holds) {
+            if (frame == null) {
+                Objects.requireNonNull(large).released(message, next);
+            } else if (holds) {
                 leaves(frame, next, message.hasOutlived());
             }
             if (channel.isOpen()) {
@@ -250,18 +248,19 @@ final class Inbox {
         }
     }
 
-    /** Frees the receive of a message that the program keeps. From any thread. */
+    /** Frees the memory of a message that the program keeps. From any thread. */
     void detach(Message message) {
         try (var _ = lock.hold()) {
             RawMessage frame = message.frame();
-            if (frame == null) {
-                var _ = message.retain();
+            boolean outlived = message.hasOutlived();
+            Message next = frame == null ? message : new Message(frame); // first: it may throw
+            if (!message.moves()) {
                 return;
             }
-            boolean outlived = message.hasOutlived();
-            Message next = new Message(frame); // first: there may be no memory for it
-            if (message.moves()) {
+            if (frame != null) {
                 leaves(frame, next, outlived);
+            } else {
+                Objects.requireNonNull(large).detached(message);
             }
         }
     }
@@ -318,15 +317,13 @@ final class Inbox {
     void ended() {
         for (Message message : waiting) {
             RawMessage frame = message.frame();
-            LargeMemory.Block block = message.block;
             if (frame != null) {
                 Message next = message.successor(); // first: there may be no memory for it
                 if (message.copyOut()) {
                     leaves(frame, next, false);
                 }
-            } else if (block != null && fitsHeap(message)) {
-                message.block = null;
-                Objects.requireNonNull(large).free(block);
+            } else if (fitsHeap(message)) {
+                Objects.requireNonNull(large).free(message);
             }
         }
         lock.signalAll(changed);

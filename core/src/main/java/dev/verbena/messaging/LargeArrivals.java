@@ -20,7 +20,7 @@ final class LargeArrivals {
     private final Queue<Message> announced = new SafeQueue<>(); // of those: without an offer
     private final ArrayList<Message> spare = new ArrayList<>(0); // objects for others
     private int held; // that were announced, and not released
-    private long bytes; // of their memory
+    private long bytes; // of their memory, and of copies on the heap
 
     LargeArrivals(MessageChannel channel, Outbox outbox) {
         this.channel = channel;
@@ -69,7 +69,7 @@ final class LargeArrivals {
         if (message.block == null
                 && bytes + LargeMemory.blockBytes(length) <= channel.options.largeMemory()) {
             try {
-                message.block = channel.poller.memory().large().take(length, channel);
+                message.block = channel.poller.memory().large().take(length, channel, bytes == 0);
                 bytes += message.block == null ? 0 : message.block.bytes();
             } catch (VerbenaException e) {
                 channel.fail(
@@ -88,16 +88,26 @@ final class LargeArrivals {
     }
 
     /** A message is released: another one may use its object. */
-    void released(LargeMemory.Block block, Message next) {
-        free(block);
+    void released(Message message, Message next) {
+        free(message);
         spare.add(next);
     }
 
     /** The memory of a message is not needed any more. */
-    void free(LargeMemory.Block block) {
-        bytes -= block.bytes();
+    void free(Message message) {
+        detached(message);
+        bytes -= message.length();
         held--;
-        channel.poller.memory().large().giveBack(block);
+    }
+
+    /** A message was copied to the heap, and counts there until it is released. */
+    void detached(Message message) {
+        LargeMemory.Block block = message.block;
+        if (block != null) {
+            message.block = null;
+            bytes += message.length() - block.bytes();
+            channel.poller.memory().large().giveBack(block);
+        }
     }
 
     /** Once the queue pair is destroyed: frees the memory of messages that were not written. */
@@ -105,7 +115,7 @@ final class LargeArrivals {
         Message message = coming.poll();
         while (message != null) {
             if (message.block != null) {
-                free(message.block);
+                free(message);
             }
             message = coming.poll();
         }

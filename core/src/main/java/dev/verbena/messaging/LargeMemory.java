@@ -18,13 +18,15 @@ import java.util.function.IntSupplier;
  * <p>A block for a message that comes is cleared if another channel may have used it: a peer that
  * announces a message, and does not write it, must not make a program send it what other peers have
  * sent. All blocks for messages that come have a limit, so that many peers cannot take all memory
- * that a process may lock. Blocks are kept only as far as all blocks together do not exceed what
- * the channels may take.
+ * that a process may lock. The last quarter is for channels that have no block: those with many
+ * that nobody reads or writes do not stall the others. Blocks are kept only as far as all blocks
+ * together do not exceed what the channels may take.
  */
 final class LargeMemory implements AutoCloseable {
     private static final int KEPT_TICKS = 50;
     private static final int SMALLEST_SHIFT = 12;
     private static final int MOST_SHARES = 64; // of what one channel may take
+    private static final int SHARES_OF_MORE = 48; // of these, for channels that have some already
     private static final int STEPS = 4; // sizes from one power of two to the next
     private static final int STEP_SHIFT = Integer.numberOfTrailingZeros(STEPS);
     private static final int SIZES = (Integer.SIZE - SMALLEST_SHIFT) * STEPS;
@@ -90,27 +92,28 @@ final class LargeMemory implements AutoCloseable {
     /**
      * Takes memory for a message that comes.
      *
+     * @param first whether the channel has none
      * @return null when all channels have taken as much as they may
      * @throws VerbenaException as {@link ProtectionDomain#allocate} does
      */
-    @Nullable Block take(int bytes, MessageChannel user) {
-        if (!count(blockBytes(bytes))) {
+    @Nullable Block take(int bytes, MessageChannel user, boolean first) {
+        if (!count(blockBytes(bytes), first ? MOST_SHARES : SHARES_OF_MORE)) {
             return null;
         }
         Block block = null;
         try {
-            block = take(bytes, user, true);
+            block = takeAny(bytes, user, true);
             block.comes = true;
             return block;
         } finally {
             if (block == null) {
-                boolean ignored = count(-blockBytes(bytes));
+                boolean ignored = count(-blockBytes(bytes), MOST_SHARES);
             }
         }
     }
 
-    private synchronized boolean count(long bytes) {
-        boolean fits = taken + bytes <= MOST_SHARES * mostOfChannel;
+    private synchronized boolean count(long bytes, int shares) {
+        boolean fits = taken + bytes <= shares * mostOfChannel;
         taken += fits ? bytes : 0;
         return fits;
     }
@@ -121,11 +124,11 @@ final class LargeMemory implements AutoCloseable {
      * @throws VerbenaException as {@link ProtectionDomain#allocate} does
      */
     Block takeForCopy(int bytes, MessageChannel user) {
-        return take(bytes, user, false);
+        return takeAny(bytes, user, false);
     }
 
     @SuppressWarnings("ReferenceEquality") // the same channel
-    private Block take(int bytes, MessageChannel user, boolean clears) {
+    private Block takeAny(int bytes, MessageChannel user, boolean clears) {
         int size = sizeOf(bytes);
         Block block = kept(size);
         if (block == null) {

@@ -230,12 +230,12 @@ public final class Message implements AutoCloseable {
     }
 
     /**
-     * Keeps the message as {@link #retain} does, but in a copy on the Java heap. Its receive, which
-     * channels may share, takes another message at once: do not read a segment any more that {@link
+     * Keeps the message as {@link #retain} does, but in a copy on the Java heap. Its memory, which
+     * channels share, takes another message at once: do not read a segment any more that {@link
      * #data} or {@link #buffer} returned before this call. The peer may send another message in its
      * place only when it is released. Detach a message that is kept for long, so that the other
-     * channels of the poller do not run out of receives. A large message has memory of its own, and
-     * stays there. A second call does nothing.
+     * channels of the poller do not run out of receives, or of memory for large messages. A second
+     * call does nothing.
      *
      * @return this message, whose {@link #data} is the copy
      * @throws IllegalStateException if it was released, or is tracked and another thread reads it

@@ -32,7 +32,6 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
-import java.util.Objects;
 import java.util.concurrent.CompletableFuture;
 
 /** Messages above the eager limit, and messages from registered memory of either kind. */
@@ -461,27 +460,6 @@ class LargeMessageTest {
         }
     }
 
-    /** At the next tick. */
-    @Test
-    void blocksAreNotKeptForChannelsThatAreGone() {
-        int[] channels = {4};
-        try (OneThread two = open(LARGE);
-                LargeMemory memory = new LargeMemory(two.poller.domain(), () -> channels[0])) {
-            memory.raiseLimit(10 << 10);
-            List<LargeMemory.Block> blocks = new ArrayList<>();
-            int before = two.device.objects();
-            for (int i = 0; i < 8; i++) {
-                blocks.add(memory.take(5 << 10, two.a));
-            }
-            blocks.forEach(memory::giveBack);
-            memory.tick(1);
-            assertThat(two.device.objects()).isEqualTo(before + 8);
-            channels[0] = 0;
-            memory.tick(2);
-            assertThat(two.device.objects()).as("what one channel may take").isEqualTo(before + 4);
-        }
-    }
-
     /** The blocks of a poller, in bytes, when no message is on its way. */
     private static long registered(Poller poller) throws ReflectiveOperationException {
         Field field = LargeMemory.class.getDeclaredField("free");
@@ -651,63 +629,6 @@ class LargeMessageTest {
             byte[] still = kept.getFirst().data().toArray(ValueLayout.JAVA_BYTE);
             assertThat(Arrays.equals(still, bytes(100_000))).isTrue();
             kept.getFirst().release();
-        }
-    }
-
-    // ---- memory
-
-    @Test
-    void aBlockHasRoomAndNotMuchMore() {
-        for (long bytes = 1; bytes <= 1 << 30; bytes += 1 + bytes / 7) {
-            long size = LargeMemory.bytesOf(LargeMemory.sizeOf((int) bytes));
-            assertThat(size).isBetween(bytes, Math.max(4096 + 1024, bytes + bytes / 4 + 1));
-        }
-        assertThat(LargeMemory.bytesOf(LargeMemory.sizeOf(1 << 30))).isEqualTo(1 << 30);
-    }
-
-    /** A peer that writes nothing must not learn what another one has sent. */
-    @ParameterizedTest
-    @ValueSource(booleans = {false, true})
-    void aBlockThatAnotherChannelHasUsedIsCleared(boolean copiedLast) {
-        try (OneThread two = open(LARGE)) {
-            LargeMemory memory = two.poller.memory().large();
-            LargeMemory.Block block = memory.take(100_000, two.a);
-            block.region.memory().fill((byte) 42);
-            memory.giveBack(block);
-            assertThat(memory.take(99_999, two.a)).isSameAs(block);
-            assertThat(block.region.memory().get(ValueLayout.JAVA_BYTE, 0)).isEqualTo((byte) 42);
-            memory.giveBack(block);
-            assertThat(memory.takeForCopy(100_000, two.b)).isSameAs(block);
-            assertThat(block.region.memory().get(ValueLayout.JAVA_BYTE, 0)).isEqualTo((byte) 42);
-            memory.giveBack(block);
-            assertThat(memory.take(100_000, copiedLast ? two.b : two.a)).isSameAs(block);
-            MemorySegment zeros = MemorySegment.ofArray(new byte[(int) block.region.bytes()]);
-            assertThat(block.region.memory().mismatch(zeros)).isEqualTo(-1);
-            memory.giveBack(block);
-        }
-    }
-
-    /** However many peers announce messages. */
-    @Test
-    void theMemoryOfAPollerIsLimited() {
-        try (OneThread two = open(LARGE.withMaxMessage(100_000).withLargeMemory(0))) {
-            LargeMemory memory = two.pollerOfB.memory().large();
-            memory.giveBack(Objects.requireNonNull(memory.take(100_000, two.b)));
-            memory.giveBack(memory.takeForCopy(100_000, two.b)); // copies do not count
-            List<LargeMemory.Block> others = new ArrayList<>();
-            for (int i = 0; i < 64; i++) {
-                others.add(memory.take(100_000, two.b));
-            }
-            assertThat(others).doesNotContainNull();
-            assertThat(memory.take(1, two.b)).isNull();
-            CompletableFuture<Void> sent = two.a.sendAsync(message(70_000));
-            two.run();
-            assertThat(sent).isNotDone();
-            memory.giveBack(others.removeLast());
-            two.pass(Duration.ofMillis(200));
-            assertThat(sent).isCompleted();
-            assertGot(70_000);
-            others.forEach(memory::giveBack);
         }
     }
 

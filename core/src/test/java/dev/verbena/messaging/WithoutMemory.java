@@ -94,7 +94,7 @@ final class WithoutMemory {
         LargeMemory large = two.poller.memory().large();
         large.raiseLimit(MANY * BLOCK_BYTES);
         LargeMemory.Block[] all = new LargeMemory.Block[MANY];
-        Arrays.setAll(all, i -> large.take(BLOCK_BYTES, two.a));
+        Arrays.setAll(all, i -> large.take(BLOCK_BYTES, two.a, true));
         Runnable giveBack =
                 () -> {
                     for (LargeMemory.Block block : all) {
@@ -104,7 +104,7 @@ final class WithoutMemory {
         withFullHeap(giveBack);
         int same = 0;
         for (int i = MANY - 1; i >= 0; i--) {
-            same += all[i] == large.take(BLOCK_BYTES, two.a) ? 1 : 0;
+            same += all[i] == large.take(BLOCK_BYTES, two.a, true) ? 1 : 0;
         }
         giveBack.run();
         return "out of memory: %s, %d of %d blocks".formatted(failed, same, MANY);
@@ -113,17 +113,16 @@ final class WithoutMemory {
     /** The program releases large messages. */
     private static String releases(OneThread two) {
         LargeArrivals arrivals = new LargeArrivals(two.a, two.a.outbox);
-        LargeMemory.Block[] all = new LargeMemory.Block[MANY];
         Message[] messages = new Message[MANY];
         for (int i = 0; i < MANY; i++) {
             arrivals.announced(BLOCK_BYTES);
-            all[i] = two.poller.memory().large().take(BLOCK_BYTES, two.a);
             messages[i] = new Message();
+            messages[i].block = two.poller.memory().large().take(BLOCK_BYTES, two.a, true);
         }
         withFullHeap(
                 () -> {
                     for (int i = 0; i < MANY; i++) {
-                        arrivals.released(all[i], messages[i]);
+                        arrivals.released(messages[i], messages[i]);
                     }
                 });
         return "out of memory: %s, %d messages left".formatted(failed, arrivals.held());

@@ -94,8 +94,9 @@ final class Incoming {
     /** Nobody reads it: the peer stalls when its credit is used up. */
     private void keep(Message message) {
         RdmaIoHandler handler = channel.handler();
-        if (handler.lendsNoMore()) {
-            var _ = message.detach(); // others need the receives
+        long large = large(message);
+        if (large > 0 ? handler.lendsNoMoreLarge(large) : handler.lendsNoMore()) {
+            var _ = message.detach(); // others need the memory
         } else {
             var _ = message.retain();
         }
@@ -112,7 +113,7 @@ final class Incoming {
                 message.release();
             }
         }
-        handler.lends(receives(message), 0);
+        handler.lends(receives(message), large(message));
         wantWaiting();
     }
 
@@ -124,13 +125,15 @@ final class Incoming {
     /** The first message that waits does so no longer, and is the caller's. */
     private Message nextWaiting() {
         Message message = waiting.remove();
-        channel.handler().lends(-receives(message), 0);
+        channel.handler().lends(-receives(message), -large(message));
         return message;
     }
 
     /** How much memory for large messages a message is in. */
     private long large(Message message) {
-        return message.length() <= eager ? 0 : message.buffer().byteSize();
+        return message.length() > eager && message.buffer().isNative()
+                ? message.buffer().byteSize()
+                : 0;
     }
 
     /** Whether the pipeline takes another buffer, in this round or a new one. */

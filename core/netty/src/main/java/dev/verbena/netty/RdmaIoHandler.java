@@ -59,7 +59,7 @@ public final class RdmaIoHandler implements IoHandler {
     private final int mostLent;
     private int lent; // receives that pipelines keep, or have not read
     private final long mostLentLarge; // half of what the poller has for all channels
-    private long lentLarge; // bytes of memory for large messages that pipelines keep
+    private long lentLarge; // bytes of memory for large messages, in the same way
     private volatile @Nullable Thread thread;
 
     private RdmaIoHandler(ThreadAwareExecutor executor, RdmaDevice device) {

@@ -123,6 +123,37 @@ class ChannelBuffersTest {
         }
     }
 
+    /** What waits there counts, too, and moves to the heap when it takes half of the memory. */
+    @Test
+    void channelsThatDoNotReadStallNoOthers() throws Exception {
+        int length = 20_000;
+        int block = 20_480;
+        MessagingOptions one = MESSAGING.withMaxMessage(length).withLargeMemory(2 * block);
+        try (Connected pair =
+                new Connected(
+                        RdmaOptions.DEFAULTS.withMessaging(one),
+                        server -> server.childOption(ChannelOption.AUTO_READ, false),
+                        client -> {})) {
+            List<RdmaChannel> servers = new ArrayList<>();
+            int most = 64; // times two blocks
+            int onOne;
+            do {
+                RdmaChannel client = pair.connect();
+                RdmaChannel server = pair.accepted();
+                servers.add(server);
+                EventLoop loop = server.eventLoop();
+                onOne = (int) servers.stream().filter(each -> each.eventLoop() == loop).count();
+                server.config().setAutoRead(onOne > most);
+                send(client, length);
+                send(client, length);
+            } while (onOne <= most);
+            for (RdmaChannel server : servers) {
+                server.config().setAutoRead(true);
+                Until.holds(() -> heard(server).bytes == 2 * length);
+            }
+        }
+    }
+
     @Test
     void whatWasLentAndReleasedMayBeLentAgain() throws Exception {
         try (Connected pair = lending()) {

@@ -1,0 +1,195 @@
+package dev.verbena.messaging;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Objects;
+import java.util.concurrent.CompletableFuture;
+
+/** The memory that the channels of a poller have for large messages. */
+@Timeout(60)
+class LargeMemoryTest {
+    private static final MessagingOptions OPTIONS = // one of the longest messages at a time
+            OneThread.SMALL.withEagerLimit(1000).withMaxMessage(100_000).withLargeMemory(0);
+
+    private final List<byte[]> got = new ArrayList<>();
+    private final List<Message> kept = new ArrayList<>();
+    private boolean keeps;
+
+    private OneThread open(MessagingOptions options) {
+        return new OneThread(
+                options,
+                (channel, message) -> {
+                    got.add(message.data().toArray(ValueLayout.JAVA_BYTE));
+                    if (keeps) {
+                        kept.add(message.retain());
+                    }
+                });
+    }
+
+    private static byte[] bytes(int length) {
+        byte[] bytes = new byte[length];
+        Arrays.fill(bytes, (byte) length);
+        return bytes;
+    }
+
+    private static MemorySegment message(int length) {
+        return MemorySegment.ofArray(bytes(length));
+    }
+
+    /** Takes blocks until there are no more. */
+    private static List<LargeMemory.Block> takeAll(LargeMemory of, OneThread two, boolean first) {
+        List<LargeMemory.Block> all = new ArrayList<>();
+        LargeMemory.Block block = of.take(100_000, two.b, first);
+        while (block != null) {
+            all.add(block);
+            block = of.take(100_000, two.b, first);
+        }
+        return all;
+    }
+
+    /** Its memory is for others; its channel gets no more than before. */
+    @Test
+    void aMessageThatIsDetachedHoldsNoBlock() {
+        keeps = true;
+        try (OneThread two = open(OPTIONS)) {
+            LargeMemory memory = two.pollerOfB.memory().large();
+            List<CompletableFuture<Void>> sent = new ArrayList<>();
+            for (int length : new int[] {99_999, 99_998, 99_997}) {
+                sent.add(two.a.sendAsync(message(length)));
+            }
+            two.run();
+            Message first = kept.getFirst();
+            List<LargeMemory.Block> others = takeAll(memory, two, true);
+            for (int again = 0; again < 2; again++) {
+                first.detach();
+                List<LargeMemory.Block> freed = takeAll(memory, two, true);
+                assertThat(freed).hasSize(1 - again);
+                others.addAll(freed);
+            }
+            others.forEach(memory::giveBack);
+            two.pass(Duration.ofMillis(200));
+            assertThat(first.data().toArray(ValueLayout.JAVA_BYTE)).isEqualTo(bytes(99_999));
+            assertThat(got).as("it counts still").hasSize(1);
+            for (int again = 0; again < 2; again++) {
+                first.release();
+                two.run();
+                assertThat(got).hasSize(2);
+            }
+            two.b.abandon();
+            two.run();
+            kept.getLast().detach();
+            assertThat(kept.getLast().data().toArray(ValueLayout.JAVA_BYTE))
+                    .isEqualTo(bytes(99_998));
+            kept.getLast().release();
+        }
+    }
+
+    /** Or peers whose messages nobody reads, or that write none, would stall those of others. */
+    @Test
+    void theLastQuarterIsForChannelsThatHaveNone() {
+        keeps = true;
+        try (OneThread two = open(OPTIONS.withLargeMemory(300_000))) {
+            LargeMemory memory = two.pollerOfB.memory().large();
+            List<LargeMemory.Block> others = takeAll(memory, two, false);
+            for (int i = 0; i < 3; i++) {
+                var _ = two.a.sendAsync(message(90_000 + i));
+            }
+            two.pass(Duration.ofMillis(200));
+            assertThat(got).hasSize(1);
+            kept.getFirst().release();
+            two.run();
+            assertThat(got).hasSize(2);
+            others.forEach(memory::giveBack);
+            two.pass(Duration.ofMillis(200));
+            assertThat(got).hasSize(3);
+            kept.forEach(Message::release);
+        }
+    }
+
+    @Test
+    void aBlockHasRoomAndNotMuchMore() {
+        for (long bytes = 1; bytes <= 1 << 30; bytes += 1 + bytes / 7) {
+            long size = LargeMemory.bytesOf(LargeMemory.sizeOf((int) bytes));
+            assertThat(size).isBetween(bytes, Math.max(4096 + 1024, bytes + bytes / 4 + 1));
+        }
+        assertThat(LargeMemory.bytesOf(LargeMemory.sizeOf(1 << 30))).isEqualTo(1 << 30);
+    }
+
+    /** A peer that writes nothing must not learn what another one has sent. */
+    @ParameterizedTest
+    @ValueSource(booleans = {false, true})
+    void aBlockThatAnotherChannelHasUsedIsCleared(boolean copiedLast) {
+        try (OneThread two = open(OPTIONS)) {
+            LargeMemory memory = two.poller.memory().large();
+            LargeMemory.Block block = memory.take(100_000, two.a, true);
+            block.region.memory().fill((byte) 42);
+            memory.giveBack(block);
+            assertThat(memory.take(99_999, two.a, true)).isSameAs(block);
+            assertThat(block.region.memory().get(ValueLayout.JAVA_BYTE, 0)).isEqualTo((byte) 42);
+            memory.giveBack(block);
+            assertThat(memory.takeForCopy(100_000, two.b)).isSameAs(block);
+            assertThat(block.region.memory().get(ValueLayout.JAVA_BYTE, 0)).isEqualTo((byte) 42);
+            memory.giveBack(block);
+            assertThat(memory.take(100_000, copiedLast ? two.b : two.a, true)).isSameAs(block);
+            MemorySegment zeros = MemorySegment.ofArray(new byte[(int) block.region.bytes()]);
+            assertThat(block.region.memory().mismatch(zeros)).isEqualTo(-1);
+            memory.giveBack(block);
+        }
+    }
+
+    /** However many peers announce messages. */
+    @Test
+    void theMemoryOfAPollerIsLimited() {
+        try (OneThread two = open(OPTIONS)) {
+            LargeMemory memory = two.pollerOfB.memory().large();
+            memory.giveBack(Objects.requireNonNull(memory.take(100_000, two.b, true)));
+            memory.giveBack(memory.takeForCopy(100_000, two.b)); // copies do not count
+            List<LargeMemory.Block> others = new ArrayList<>();
+            for (int i = 0; i < 64; i++) {
+                others.add(memory.take(100_000, two.b, true));
+            }
+            assertThat(others).doesNotContainNull();
+            assertThat(memory.take(1, two.b, true)).isNull();
+            CompletableFuture<Void> sent = two.a.sendAsync(message(70_000));
+            two.run();
+            assertThat(sent).isNotDone();
+            memory.giveBack(others.removeLast());
+            two.pass(Duration.ofMillis(200));
+            assertThat(sent).isCompleted();
+            assertThat(got).containsExactly(bytes(70_000));
+            others.forEach(memory::giveBack);
+        }
+    }
+
+    /** At the next tick. */
+    @Test
+    void blocksAreNotKeptForChannelsThatAreGone() {
+        int[] channels = {4};
+        try (OneThread two = open(OPTIONS);
+                LargeMemory memory = new LargeMemory(two.poller.domain(), () -> channels[0])) {
+            memory.raiseLimit(10 << 10);
+            List<LargeMemory.Block> blocks = new ArrayList<>();
+            int before = two.device.objects();
+            for (int i = 0; i < 8; i++) {
+                blocks.add(memory.take(5 << 10, two.a, true));
+            }
+            blocks.forEach(memory::giveBack);
+            memory.tick(1);
+            assertThat(two.device.objects()).isEqualTo(before + 8);
+            channels[0] = 0;
+            memory.tick(2);
+            assertThat(two.device.objects()).as("what one channel may take").isEqualTo(before + 4);
+        }
+    }
+}
