@@ -42,12 +42,12 @@ final class ConnectionActions {
     private final ConnectionEvents events;
     private final String device;
     private final Consumer<ConnectionStateMachine> onAnswer;
-    // Completed under the lock, unlike the futures of steps. What depends on it counts and records,
-    // and leaves the program's callbacks to other threads.
+    // Completed under the lock, unlike the futures of steps. What depends on it records, and leaves
+    // the program's callbacks to other threads.
     private final CompletableFuture<CloseReason> end = new CompletableFuture<>();
-    private final CompletableFuture<CloseReason> closeReason; // when the end was counted
 
     private boolean inbound; // the peer asked for the connection
+    private boolean wasEstablished;
     private @Nullable Identifier identifier;
     private @Nullable QueuePairHandle queuePair;
     private @Nullable ConnectionStep step;
@@ -73,7 +73,6 @@ final class ConnectionActions {
         this.events = events;
         this.device = device;
         this.onAnswer = onAnswer;
-        this.closeReason = end.thenApply(reason -> events.counts().ended(reason));
     }
 
     /** Takes over a peer's request. */
@@ -112,7 +111,7 @@ final class ConnectionActions {
     }
 
     CompletableFuture<CloseReason> closeReason() {
-        return closeReason;
+        return end;
     }
 
     String disconnectReason() {
@@ -144,6 +143,7 @@ final class ConnectionActions {
     /** Counts what a transition led to; {@code next} is the state that it was to lead to. */
     void count(ConnectionState from, ConnectionState next, ConnectionState to) {
         if (to == ConnectionState.ESTABLISHED && from.connecting()) {
+            wasEstablished = true;
             events.counts().established(inbound);
         } else if ((from.connecting() || next.connecting()) && !to.connecting()) {
             events.counts().attemptFailed();
@@ -206,15 +206,14 @@ final class ConnectionActions {
             case CHECK_DRAIN -> checkDrain(outcome);
             case FLUSH_AND_DISCONNECT -> flushAndDisconnect(outcome);
             case CONFIRM_DISCONNECT -> confirmDisconnect(outcome);
-            case FINISH_DISCONNECT -> finishDisconnect(null, outcome);
-            case FAIL_DISCONNECT -> failDisconnect(reason(input, from), outcome);
+            case FINISH_DISCONNECT -> finishDisconnect(outcome);
             case JOIN_DISCONNECT -> outcome.result = outstandingStep().future();
             case FLUSH_AND_RELEASE -> flushAndRelease(outcome);
             case REPORT_END -> reportEnd(((Event) input).event());
             case REPORT_FAILED_REQUEST -> reportFailedRequest();
             case REPORT_LOST_EVENTS -> reportLostEvents(reason(input, from));
             case FAIL_WITH_DEVICE -> fail(reason(input, from), false, outcome);
-            case END_WITH_DEVICE -> endWithDevice(reason(input, from), outcome);
+            case END_WITH_DEVICE -> endWithDevice(input, from, outcome);
             case CLOSE_AND_DISCONNECT -> closeAlive((Close) input, true, outcome);
             case CLOSE_DISCONNECTED -> closeAlive((Close) input, false, outcome);
             case CLOSE_AT_ONCE -> closeAtOnce((Close) input, outcome);
@@ -344,19 +343,17 @@ final class ConnectionActions {
 
     private void sendReject(Reject call, Outcome outcome) {
         int error = identifier().reject(reply(call.data()).rejectionBytes());
-        release(outcome, true);
         if (error != 0) {
-            outcome.failure = FailureMessages.lateReject(error);
+            throw FailureMessages.lateReject(error);
         }
+        release(outcome, true);
     }
 
     private void expireRequest(VerbenaException why, Outcome outcome) {
-        storedReason = why;
-        identifier().destroy(); // which refuses the peer
-        identifier = null;
-        onAnswer.accept(machine);
         Consumer<VerbenaException> callback = onExpired;
         outcome.later(() -> callback.accept(why));
+        release(outcome, true); // which refuses the peer
+        storedReason = why;
     }
 
     // ---- actions that disconnect
@@ -377,9 +374,6 @@ final class ConnectionActions {
         }
     }
 
-    // The state has changed already: an error, of the stack or the heap, must not keep an action
-    // from its last part, for which others wait.
-
     private void flushAndDisconnect(Outcome outcome) {
         boolean sent = false;
         try {
@@ -391,48 +385,30 @@ final class ConnectionActions {
     }
 
     private void confirmDisconnect(Outcome outcome) {
-        try {
-            queuePair().flush();
-            identifier().disconnect();
-        } finally {
-            finishDisconnect(null, outcome);
-        }
+        queuePair().flush();
+        identifier().disconnect();
+        finishDisconnect(outcome);
     }
 
-    private void failDisconnect(VerbenaException why, Outcome outcome) {
-        try {
-            queuePair().flush();
-        } finally {
-            finishDisconnect(why, outcome);
-        }
-    }
-
-    private void finishDisconnect(@Nullable VerbenaException failure, Outcome outcome) {
-        try {
-            release(outcome, true);
-        } finally {
-            end.complete(CloseReason.LOCAL);
-            endStep(failure, outcome);
-        }
+    private void finishDisconnect(Outcome outcome) {
+        release(outcome, true);
+        endStep(null, outcome);
     }
 
     private void flushAndRelease(Outcome outcome) {
-        try {
-            queuePair().flush();
-        } finally {
-            release(outcome, true);
-        }
+        queuePair().flush();
+        release(outcome, true);
     }
 
     // ---- actions when the connection ends from elsewhere
 
     private void reportEnd(ConnectionEvent event) {
-        disconnectReason = FailureMessages.ofDisconnect(event);
         try {
             queuePair().refusePosts();
+            disconnectReason = FailureMessages.ofDisconnect(event);
             identifier().disconnect(); // confirms
         } finally {
-            end.complete(CloseReason.of(event));
+            end(CloseReason.of(event));
         }
     }
 
@@ -443,18 +419,18 @@ final class ConnectionActions {
             queuePair().refusePosts();
             identifier().disconnect(); // the peer may still be there
         } finally {
-            end.complete(failed ? CloseReason.REQUEST_FAILED : CloseReason.LOCAL);
+            end(failed ? CloseReason.REQUEST_FAILED : CloseReason.LOCAL);
         }
     }
 
     private void reportLostEvents(VerbenaException why) {
         storedReason = why;
-        end.complete(CloseReason.EVENT_THREAD_ENDED);
+        end(CloseReason.EVENT_THREAD_ENDED);
     }
 
-    private void endWithDevice(VerbenaException why, Outcome outcome) {
-        end.complete(CloseReason.DEVICE_REMOVED);
-        fail(why, false, outcome);
+    private void endWithDevice(ConnectionInput input, ConnectionState from, Outcome outcome) {
+        end(CloseReason.DEVICE_REMOVED);
+        fail(reason(input, from), false, outcome);
     }
 
     // ---- actions that close
@@ -475,7 +451,7 @@ final class ConnectionActions {
                 waits = true;
             }
         } finally {
-            end.complete(CloseReason.LOCAL);
+            end(CloseReason.LOCAL);
             outcome.followedBy = waits ? null : ConnectionTrigger.NO_CONFIRMATION;
         }
     }
@@ -496,8 +472,8 @@ final class ConnectionActions {
         }
         try {
             release(outcome, true);
-        } finally {
             endStep(FailureMessages.closed(), outcome);
+        } finally {
             outcome.later(whenClosed);
         }
     }
@@ -532,9 +508,9 @@ final class ConnectionActions {
     private void endStep(@Nullable VerbenaException failure, Outcome outcome) {
         ConnectionStep ended = step;
         if (ended != null) {
-            step = null;
             ended.cancelDeadline();
             outcome.later(() -> ended.complete(failure));
+            step = null;
         }
     }
 
@@ -560,20 +536,34 @@ final class ConnectionActions {
         }
     }
 
-    /** Releases identifier and queue pair. */
+    /** Releases identifier and queue pair; reports the end of a connection, at the latest. */
     private void release(Outcome outcome, boolean reusable) {
         storedReason = null;
-        onAnswer.accept(machine);
         local = null;
         QueuePairHandle released = queuePair;
-        queuePair = null;
         if (released != null) {
             outcome.later(() -> released.release(reusable && released.isFresh()));
+            queuePair = null;
         }
+        if (wasEstablished) {
+            end(CloseReason.LOCAL);
+        }
+        onAnswer.accept(machine);
         Identifier ended = identifier;
         identifier = null;
         if (ended != null) {
             ended.destroy();
+        }
+    }
+
+    /** Reports the end of the connection once, after it was counted. */
+    private void end(CloseReason why) {
+        if (!end.isDone()) {
+            try {
+                events.counts().ended(why);
+            } finally {
+                end.complete(why);
+            }
         }
     }
 }

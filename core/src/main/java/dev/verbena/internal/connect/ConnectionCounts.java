@@ -30,9 +30,8 @@ final class ConnectionCounts {
         add(FAILURE);
     }
 
-    CloseReason ended(CloseReason reason) {
+    void ended(CloseReason reason) {
         add(reason == CloseReason.LOCAL || reason == CloseReason.PEER ? END : ERROR);
-        return reason;
     }
 
     void listening(boolean begun) {

@@ -40,7 +40,9 @@ public final class ConnectionStateMachine implements ConnectionEvents.Handler {
      * caller gets.
      */
     static final class Outcome {
-        private final List<Runnable> effects = new ArrayList<>();
+        private static final int MOST_EFFECTS = 8; // allocated before anything changes
+
+        private final List<Runnable> effects = new ArrayList<>(MOST_EFFECTS);
 
         /** The future of the step that the caller waits for; null for a call that does not wait. */
         @Nullable CompletableFuture<Void> result;

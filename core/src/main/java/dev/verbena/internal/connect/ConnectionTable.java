@@ -19,8 +19,8 @@ import java.util.Set;
  * which state comes next.
  *
  * <p>A row reads: on these triggers, in these states, do this; then the next state (none: it stays)
- * and, where the action can fail, the state after a failure. No pair has two rows. Where there is
- * none, a call is refused, and anything else ignored. The two sides of NDK's sequence are these
+ * and, where that one holds something, the state after a failure. No pair has two rows. Where there
+ * is none, a call is refused, and anything else ignored. The two sides of NDK's sequence are these
  * paths:
  *
  * <pre>
@@ -45,8 +45,9 @@ final class ConnectionTable {
      * One cell.
      *
      * @param next the state meanwhile and afterwards
-     * @param ifItFails the state when the action fails, or null for an action that cannot;
-     *     everything is released then, as by {@link Action#FAIL}
+     * @param ifItFails the state when the action throws, if only for lack of stack or heap;
+     *     everything is released then, as by {@link Action#FAIL}. Null for an action that leads to
+     *     {@code next} even then, and does its last part, for which others wait
      */
     record Transition(Action action, ConnectionState next, @Nullable ConnectionState ifItFails) {}
 
@@ -115,8 +116,6 @@ final class ConnectionTable {
         CONFIRM_DISCONNECT,
         /** Releases everything; the step succeeds. */
         FINISH_DISCONNECT,
-        /** Flushes, releases everything; the step fails. */
-        FAIL_DISCONNECT,
         /** The caller gets the future of the disconnect that has begun. */
         JOIN_DISCONNECT,
         /** Flushes and releases what was left as it was when the peer disconnected. */
@@ -150,6 +149,9 @@ final class ConnectionTable {
     /** States with a step that connects: a failure leaves the connector as good as new. */
     private static final Set<ConnectionState> CONNECT_STEP =
             in(RESOLVING_ADDRESS, RESOLVING_ROUTE, CONNECTING);
+
+    /** States that hold nothing. */
+    private static final Set<ConnectionState> UNCONNECTED = in(IDLE, FAILED, ENDED, CLOSED);
 
     private static final Set<ConnectionState> DISCONNECT_STEP = in(DRAINING, DISCONNECTING);
 
@@ -210,7 +212,7 @@ final class ConnectionTable {
                 RESOLVING_ADDRESS,
                 IDLE);
         row(on(ROUTE_RESOLVED), in(RESOLVING_ROUTE), SEND_REQUEST, CONNECTING, IDLE);
-        row(ANSWERS, in(CONNECTING), TAKE_RESPONSE, ACCEPTED_BY_PEER);
+        row(ANSWERS, in(CONNECTING), TAKE_RESPONSE, ACCEPTED_BY_PEER, IDLE);
         row(FAILURES, CONNECT_STEP, FAIL, IDLE);
         row(on(DEADLINE, CANCEL, EVENT_THREAD_ENDED), CONNECT_STEP, FAIL, IDLE);
         // A connection goes on, as its packets carry IP addresses. An attempt was promised to a
@@ -220,19 +222,19 @@ final class ConnectionTable {
 
         row(on(COMPLETE_CONNECT), in(ACCEPTED_BY_PEER), ESTABLISH, ESTABLISHED, IDLE);
         row(on(REJECT), in(ACCEPTED_BY_PEER), SEND_REJECT, IDLE);
-        row(LOSSES, ACCEPTED, STORE_REASON, ACCEPTANCE_LOST);
-        row(on(COMPLETE_CONNECT, REJECT), in(ACCEPTANCE_LOST), FAIL_WITH_REASON, IDLE, IDLE);
+        row(LOSSES, ACCEPTED, STORE_REASON, ACCEPTANCE_LOST, IDLE);
+        row(on(COMPLETE_CONNECT, REJECT), in(ACCEPTANCE_LOST), FAIL_WITH_REASON, IDLE);
     }
 
     private static void accepting() {
         row(on(ACCEPT), in(REQUESTED), SEND_REPLY, ACCEPTING, FAILED);
         row(on(REJECT), in(REQUESTED), SEND_REJECT, FAILED);
-        row(LOSSES, REQUEST, STORE_REASON, REQUEST_LOST);
-        row(on(EXPIRE), REQUEST, EXPIRE_REQUEST, REQUEST_EXPIRED);
+        row(LOSSES, REQUEST, STORE_REASON, REQUEST_LOST, FAILED);
+        row(on(EXPIRE), REQUEST, EXPIRE_REQUEST, REQUEST_EXPIRED, FAILED);
         row(on(ACCEPT, REJECT), in(REQUEST_LOST, REQUEST_EXPIRED), REFUSE_WITH_REASON);
 
         Set<ConnectionState> step = in(ACCEPTING);
-        row(ANSWERS, step, OPEN_QUEUE_PAIR, ESTABLISHED);
+        row(ANSWERS, step, OPEN_QUEUE_PAIR, ESTABLISHED, FAILED);
         row(on(DATA_ARRIVED), step, NOTIFY_DATA);
         row(FAILURES, step, FAIL, FAILED);
         row(on(PEER_DISCONNECTED, DISCONNECT_UNANSWERED), step, FAIL, FAILED);
@@ -249,7 +251,7 @@ final class ConnectionTable {
     }
 
     private static void disconnecting() {
-        row(on(DISCONNECT), in(ESTABLISHED), START_DRAIN, DRAINING);
+        row(on(DISCONNECT), in(ESTABLISHED), START_DRAIN, DRAINING, ENDED);
         row(on(DISCONNECT), DISCONNECT_STEP, JOIN_DISCONNECT);
         row(on(DISCONNECT), in(PEER_LEFT), FLUSH_AND_RELEASE, ENDED);
         row(on(DISCONNECT), in(ENDED), IGNORE);
@@ -258,11 +260,11 @@ final class ConnectionTable {
         row(on(DRAINED), in(DRAINING), FLUSH_AND_DISCONNECT, DISCONNECTING);
         row(ENDS, in(DRAINING), CONFIRM_DISCONNECT, ENDED);
 
-        row(on(DISCONNECT_UNANSWERED), in(DISCONNECTING), FAIL_DISCONNECT, ENDED);
+        row(on(DISCONNECT_UNANSWERED), in(DISCONNECTING), FAIL, ENDED);
         row(without(ENDS, DISCONNECT_UNANSWERED), in(DISCONNECTING), FINISH_DISCONNECT, ENDED);
         row(on(NO_CONFIRMATION), in(DISCONNECTING), FINISH_DISCONNECT, ENDED);
 
-        row(on(DEADLINE, CANCEL, EVENT_THREAD_ENDED), DISCONNECT_STEP, FAIL_DISCONNECT, ENDED);
+        row(on(DEADLINE, CANCEL, EVENT_THREAD_ENDED), DISCONNECT_STEP, FAIL, ENDED);
         row(on(DEVICE_REMOVED), DISCONNECT_STEP, END_WITH_DEVICE, ENDED);
     }
 
@@ -306,18 +308,18 @@ final class ConnectionTable {
         return EnumSet.copyOf(Arrays.asList(states));
     }
 
-    /** A row whose action cannot fail, and after which the state is as before. */
+    /** A row after which the state is as before, also after a failure. */
     private static void row(Set<ConnectionTrigger> on, Set<ConnectionState> in, Action action) {
         in.forEach(state -> row(on, EnumSet.of(state), action, state));
     }
 
-    /** A row whose action cannot fail. */
+    /** A row whose action releases everything, as a failure does; or whose action says. */
     private static void row(
             Set<ConnectionTrigger> on,
             Set<ConnectionState> in,
             Action action,
             ConnectionState next) {
-        row(on, in, action, next, null);
+        row(on, in, action, next, UNCONNECTED.contains(next) ? next : null);
     }
 
     private static void row(

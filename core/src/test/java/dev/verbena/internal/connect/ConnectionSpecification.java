@@ -69,6 +69,7 @@ final class ConnectionSpecification {
                 -> IDLE: INIT, RTR, RTS, establish, flush, destroy, used, throws CONNECTION_ABORTED
               REJECT -> IDLE: reject, destroy, fresh
               REJECT if reject fails -> IDLE: reject, destroy, fresh, throws CONNECTION_ABORTED
+              REJECT if reject throws -> IDLE: destroy, fresh, throws StackOverflowError
               DEVICE_REMOVED -> ACCEPTANCE_LOST: keeps DEVICE_REMOVED
             # The peer's end comes while no step is outstanding: the next call gets it.
             ACCEPTANCE_LOST
@@ -90,6 +91,7 @@ final class ConnectionSpecification {
                 -> FAILED: INIT, RTR, RTS, accept, flush, destroy, used, throws CONNECTION_ABORTED
               REJECT -> FAILED: reject, destroy
               REJECT if reject fails -> FAILED: reject, destroy, throws CONNECTION_ABORTED
+              REJECT if reject throws -> FAILED: destroy, throws StackOverflowError
               DEVICE_REMOVED -> REQUEST_LOST: keeps DEVICE_REMOVED
             REQUEST_LOST
               ACCEPT REJECT -> REQUEST_LOST: throws DEVICE_REMOVED
@@ -110,6 +112,8 @@ final class ConnectionSpecification {
 
             ACCEPTING
               CONNECT_RESPONSE PEER_ESTABLISHED -> ESTABLISHED: open, succeeds
+              CONNECT_RESPONSE PEER_ESTABLISHED if open throws \
+                -> FAILED: open, flush, destroy, used, fails CONNECTION_ABORTED
             # rdma_notify(3): data may come before word that the peer has completed.
               DATA_ARRIVED -> ACCEPTING: notifyEstablished
               REJECTED CONNECT_ERROR PEER_DISCONNECTED DISCONNECT_UNANSWERED ADDRESS_CHANGED \
@@ -127,7 +131,11 @@ final class ConnectionSpecification {
             ESTABLISHED
               DISCONNECT -> DRAINING: drain, drained?, step begins
               DISCONNECT if drained -> DISCONNECTING: drain, drained?, flush, disconnect, step begins
+            # It would neither drain nor refuse posts.
+              DISCONNECT if drain throws \
+                -> ENDED: drain, flush, destroy, used, throws StackOverflowError, ends LOCAL
               PEER_DISCONNECTED REJECTED -> PEER_LEFT: shut, disconnect, ends PEER
+              PEER_DISCONNECTED REJECTED if shut throws -> PEER_LEFT: shut, ends PEER
             # The peer has not disconnected: the network has failed, or its machine.
               DISCONNECT_UNANSWERED TIMEWAIT_EXIT ROUTE_ERROR CONNECT_ERROR UNREACHABLE \
                 -> PEER_LEFT: shut, disconnect, ends LOST
@@ -236,6 +244,24 @@ final class ConnectionSpecification {
                     "notifyEstablished");
 
     private ConnectionSpecification() {}
+
+    /** The calls of a queue pair. */
+    private static final Set<String> QUEUE_PAIR_CALLS =
+            Set.of("INIT", "RTR", "RTS", "open", "shut", "drain", "drained?", "flush");
+
+    /** Every trigger that does something, with each call that it makes. */
+    static Stream<Arguments> everyCall() {
+        return ROWS.entrySet().stream()
+                .filter(row -> Set.of("", "drained").contains(row.getKey().condition))
+                .flatMap(
+                        row ->
+                                Arrays.stream(row.getValue().effects.split(", "))
+                                        .filter(
+                                                e ->
+                                                        CALLS.contains(e)
+                                                                || QUEUE_PAIR_CALLS.contains(e))
+                                        .map(call -> Arguments.of(row.getKey(), call)));
+    }
 
     /** Every state with every trigger, and with each call that fails meanwhile. */
     static Stream<Arguments> everyCell() {

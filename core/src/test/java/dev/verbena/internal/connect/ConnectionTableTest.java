@@ -20,6 +20,7 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.RegisterExtension;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.MethodSource;
 
 import java.net.InetAddress;
@@ -63,6 +64,9 @@ class ConnectionTableTest {
                     ConnectionState.DRAINING,
                     ConnectionState.DISCONNECTING);
 
+    private static final Set<ConnectionState> UNCONNECTED =
+            EnumSet.of(ConnectionState.IDLE, ConnectionState.FAILED, ConnectionState.ENDED);
+
     @RegisterExtension final UncaughtReports uncaught = new UncaughtReports();
     private final FakeConnections network = new FakeConnections();
     private final Timers timers = new Timers(() -> {});
@@ -71,9 +75,11 @@ class ConnectionTableTest {
     private final List<CompletableFuture<Void>> steps = new ArrayList<>();
     private final AtomicInteger closed = new AtomicInteger();
     private ConnectionStateMachine machine;
+    private String throwing = ""; // the call that throws next
 
     ConnectionTableTest() {
         network.devices.put(HERE, "fake0");
+        network.beforeStep = this::called;
         events = new ConnectionEvents(network, timers);
     }
 
@@ -92,6 +98,8 @@ class ConnectionTableTest {
         enter(cell.state());
         if (cell.condition().equals("drained")) {
             queuePairs.getLast().drained = true;
+        } else if (cell.condition().endsWith(" throws")) {
+            throwing = cell.condition().replace(" throws", "");
         } else if (!cell.condition().isEmpty()) {
             network.errors.put(cell.condition().replace(" fails", ""), Errno.ENOMEM);
         }
@@ -104,6 +112,8 @@ class ConnectionTableTest {
             log("throws " + f.status().name());
         } catch (IllegalStateException e) {
             log("throws IllegalStateException"); // a close comes once
+        } catch (StackOverflowError e) {
+            log("throws StackOverflowError");
         }
         if (machine.closeReason().getNow(null) != ended) {
             log("ends " + machine.closeReason().join());
@@ -121,8 +131,52 @@ class ConnectionTableTest {
             }
         }
         assertThat(new Row(next, String.join(", ", effects))).isEqualTo(demanded);
+        uncaught.reports().removeIf(StackOverflowError.class::isInstance); // thrown to the test
         assertThat(uncaught.reports()).isEmpty();
         nothingIsLeftHanging();
+    }
+
+    /** Nobody waits for ever, and nothing is lost that a close would not find. */
+    @ParameterizedTest
+    @MethodSource("dev.verbena.internal.connect.ConnectionSpecification#everyCall")
+    void anErrorInTheMiddleOfATransitionLeavesNothingHanging(Cell cell, String call) {
+        network.routeBy =
+                cell.trigger() == ConnectionTrigger.ADDRESS_RESOLVED_ELSEWHERE ? "fake1" : "fake0";
+        enter(cell.state());
+        queuePairs.forEach(queuePair -> queuePair.drained = cell.condition().equals("drained"));
+        throwing = call;
+        try {
+            fire(cell.trigger());
+        } catch (StackOverflowError e) {
+            uncaught.reports().add(e);
+            assertThat(STEPS.contains(machine.state()))
+                    .as("a call that throws begins no step")
+                    .isEqualTo(STEPS.contains(cell.state()) && machine.state() == cell.state());
+        }
+        assertThat(uncaught.reports().poll()).isInstanceOf(StackOverflowError.class);
+        assertThat(uncaught.reports()).isEmpty();
+        nothingIsLeftHanging();
+    }
+
+    /** As if there were no memory for the peer's data: a step fails, or the next call does. */
+    @ParameterizedTest
+    @EnumSource
+    void anEventThatCannotBeReadLeavesNothingHanging(ConnectionState state) {
+        for (Kind kind : List.of(Kind.RESPONSE, Kind.REJECTED)) {
+            enter(state);
+            ConnectionEvent unreadable = new ConnectionEvent(kind, 0, 0, 28, null, 1, 1);
+            try {
+                machine.apply(new ConnectionInput.Event(ConnectionTrigger.of(kind), unreadable));
+            } catch (NullPointerException e) {
+                log("throws");
+            }
+            if (FOR_THE_NEXT_CALL.containsKey(machine.state())) {
+                reasonOfTheNextCall();
+            }
+            nothingIsLeftHanging();
+            queuePairs.clear();
+            closed.set(0);
+        }
     }
 
     private boolean showsReason() {
@@ -138,6 +192,13 @@ class ConnectionTableTest {
 
     private void log(String effect) {
         network.calls.add(effect);
+    }
+
+    private void called(String call) {
+        if (throwing.equals(call)) {
+            throwing = "";
+            throw new StackOverflowError();
+        }
     }
 
     @Test
@@ -191,8 +252,10 @@ class ConnectionTableTest {
 
     /** After the trigger, and after a close that the peer confirms. */
     private void nothingIsLeftHanging() {
-        if (machine.state() == ConnectionState.ENDED) {
+        if (UNCONNECTED.contains(machine.state())) {
             assertThat(network.identifiers()).as("identifiers").isZero();
+        }
+        if (machine.state() == ConnectionState.ENDED) {
             assertThat(queuePairs.getFirst().releases).as("releases").isEqualTo(1);
         }
         if (!STEPS.contains(machine.state())) {
@@ -472,6 +535,11 @@ class ConnectionTableTest {
             super(new Traits(5, false, true, 1, 1, 6, -1));
         }
 
+        private void step(String name) {
+            log(name);
+            called(name);
+        }
+
         @Override
         public boolean usable() {
             return flushes == 0;
@@ -485,7 +553,7 @@ class ConnectionTableTest {
         @Override
         public int change(StateChange change) {
             changes++;
-            log(
+            step(
                     switch (change.state()) {
                         case StateChange.INITIALIZED -> "INIT";
                         case StateChange.READY_TO_RECEIVE -> "RTR";
@@ -496,8 +564,8 @@ class ConnectionTableTest {
 
         @Override
         public boolean open(boolean peerInvalidatable, Runnable onFailure) {
+            step("open");
             opened = true;
-            log("open");
             return true;
         }
 
@@ -507,24 +575,24 @@ class ConnectionTableTest {
         @Override
         public void refusePosts() {
             shut = true;
-            log("shut");
+            step("shut");
         }
 
         @Override
         public void drain() {
-            log("drain");
+            step("drain");
         }
 
         @Override
         public boolean drained() {
-            log("drained?");
+            step("drained?");
             return drained;
         }
 
         @Override
         public void flush() {
             flushes++;
-            log("flush");
+            step("flush");
         }
 
         @Override

@@ -541,6 +541,7 @@ public final class FakeConnections extends ConnectionControl {
 
     @Override
     public synchronized int notifyEstablished(long address) {
+        beforeStep.accept("notifyEstablished");
         Id id = ids.get(address);
         answer("notifyEstablished", id, ConnectionEvent.Kind.ESTABLISHED);
         return call("notifyEstablished");
