@@ -366,15 +366,33 @@ LINES
 }
 
 test_an_older_image_serves_where_a_new_one_cannot_be_made() {
-    local lines='need() { :; }; need_room() { :; }; as_root() { :; }; make_disk() { return 1; }; prepare_engine; echo "$ENGINE_DISK"'
-    with_lib <<<"$lines"
+    with_lib < <(no_new_image)
     exits_with 69
     says "the container image could not be made"
-    with_lib < <(echo 'for month in 202401 202402; do mkdir -p "$CACHE/engine/$(image_recipe)-$month"; touch "$CACHE/engine/$(image_recipe)-$month/disk"; done'
-        echo "$lines")
+    with_lib < <(older_images; no_new_image)
     exits_with 0
     says "using the container image of an earlier month"
     [[ $(<"$BOX/out") == *-202402/disk ]]
+}
+
+no_new_image() {
+    cat <<'LINES'
+need() { :; }
+need_room() { :; }
+as_root() { :; }
+make_disk() { return 1; }
+prepare_engine
+echo "$ENGINE_DISK"
+LINES
+}
+
+older_images() {
+    cat <<'LINES'
+for month in 202401 202402; do
+    mkdir -p "$CACHE/engine/$(image_recipe)-$month"
+    touch "$CACHE/engine/$(image_recipe)-$month/disk"
+done
+LINES
 }
 
 test_a_command_beside_an_engine() {
