@@ -32,11 +32,11 @@ import java.util.stream.IntStream;
 /**
  * What a message of 64 bytes costs by how many connections there are, on a stand-in for libibverbs
  * whose provider only copies: one message on each connection in turn, both ends in one thread, by
- * its processor time. The order is random, the same in each turn: in the order in which they were
- * made, the processor would fetch the next connection's memory ahead, as no client's order lets it.
- * Through message channels of one poller, which is two channels for each connection; or by hand,
- * through queue pairs with the same limits that share their receives, as {@code c/load_messages.c}
- * does it. One line for each round.
+ * its processor time. With {@code --active}, only some carry messages. The order is random, the
+ * same in each turn: in the order in which they were made, the processor would fetch the next
+ * connection's memory ahead, as no client's order lets it. Through message channels of one poller,
+ * which is two channels for each connection; or by hand, through queue pairs with the same limits
+ * that share their receives, as {@code c/load_messages.c} does it. One line for each round.
  */
 public final class LoadMessages {
     private static final int BYTES = 64;
@@ -64,32 +64,36 @@ public final class LoadMessages {
     public static void main(String[] arguments) {
         Options options =
                 new Options(
-                        "LoadMessages channel|queue-pair [--pairs N] [--ms N] [--rounds N]",
+                        "LoadMessages channel|queue-pair [--pairs N] [--active N] [--ms N] [--rounds N]",
                         1,
                         arguments,
                         "--pairs",
+                        "--active",
                         "--ms",
                         "--rounds");
         int pairs = options.number("--pairs", 5_000);
+        int active = options.number("--active", pairs);
         long nanos = options.number("--ms", 150) * 1_000_000L;
         int rounds = options.number("--rounds", 2);
         try (Adapter adapter = Adapter.open("copy0")) {
             switch (options.argument(0)) {
-                case "channel" -> channels(adapter, pairs, nanos, rounds);
-                case "queue-pair" -> queuePairs(adapter, pairs, nanos, rounds);
+                case "channel" -> channels(adapter, pairs, active, nanos, rounds);
+                case "queue-pair" -> queuePairs(adapter, pairs, active, nanos, rounds);
                 default -> throw new IllegalArgumentException("There is no " + options.argument(0));
             }
         }
     }
 
-    private static void measure(Connections connections, int pairs, long nanos, int rounds) {
+    private static void measure(
+            Connections connections, int pairs, int active, long nanos, int rounds) {
         List<Integer> shuffled = IntStream.range(0, pairs).boxed().collect(Collectors.toList());
         Collections.shuffle(shuffled, new Random(1));
-        int[] order = shuffled.stream().mapToInt(i -> i).toArray();
+        int[] order = shuffled.stream().limit(active).mapToInt(i -> i).toArray();
         for (int round = -WARM_UPS; round < rounds; round++) {
             double each = round(connections, order, round < 0 ? 4 * nanos : nanos);
             if (round >= 0) {
-                Results.print("load-messages", Integer.toString(pairs), each, "ns");
+                String which = active == pairs ? "" : " active=" + active;
+                Results.print("load-messages", pairs + which, each, "ns");
             }
         }
     }
@@ -111,7 +115,7 @@ public final class LoadMessages {
         return (double) (end - start) / messages;
     }
 
-    private static void channels(Adapter adapter, int pairs, long nanos, int rounds) {
+    private static void channels(Adapter adapter, int pairs, int active, long nanos, int rounds) {
         MessageHandler count = (channel, message) -> arrived++;
         SendCallback end =
                 (channel, attachment, status) -> {
@@ -137,13 +141,14 @@ public final class LoadMessages {
                         }
                     },
                     pairs,
+                    active,
                     nanos,
                     rounds);
         }
     }
 
     @SuppressWarnings("MustBeClosed") // closed below
-    private static void queuePairs(Adapter adapter, int pairs, long nanos, int rounds) {
+    private static void queuePairs(Adapter adapter, int pairs, int active, long nanos, int rounds) {
         QueuePairLimits limits = QueuePairLimits.depths(SENDS, 1).withInlineBytes(MOST_INLINE);
         Completions completions = new Completions(2);
         QueuePair[] all = new QueuePair[2 * pairs];
@@ -183,6 +188,7 @@ public final class LoadMessages {
                         }
                     },
                     pairs,
+                    active,
                     nanos,
                     rounds);
             for (QueuePair pair : all) {
