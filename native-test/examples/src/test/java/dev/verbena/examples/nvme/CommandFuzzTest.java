@@ -2,6 +2,9 @@ package dev.verbena.examples.nvme;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.verbena.trust.Trust;
+
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
@@ -11,7 +14,6 @@ import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.util.HexFormat;
 import java.util.List;
-import java.util.Random;
 import java.util.SplittableRandom;
 
 /**
@@ -19,6 +21,7 @@ import java.util.SplittableRandom;
  * within the namespace ({@link FakeExchange} checks both). -Dverbena.fuzz.inputs=… and
  * -Dverbena.trust.seed=… for another number and choice.
  */
+@Tag("trust")
 @Timeout(7200)
 class CommandFuzzTest {
     private static final Limits LIMITS = new Limits(4, 32, 4096, 8);
@@ -51,7 +54,7 @@ class CommandFuzzTest {
         -1
     };
 
-    private final long seed = Long.getLong("verbena.trust.seed", new Random().nextLong());
+    private final long seed = Trust.seed();
     private final SplittableRandom random = new SplittableRandom(seed);
     private final MemorySegment memory =
             MemorySegment.ofArray(new byte[BLOCKS * Namespace.BLOCK_BYTES]);
@@ -93,16 +96,23 @@ class CommandFuzzTest {
 
     @Test
     void everyCommandIsAnsweredOnce() {
-        int count = Integer.getInteger("verbena.fuzz.inputs", 100_000);
-        Queue queue = null;
-        for (int i = 0; i < count; i++) {
-            if (queue == null || i % COMMANDS_PER_HOST == 0) {
-                if (queue != null && queue.controller != null) {
-                    queue.controller.ended(0);
+        int count = Integer.getInteger("verbena.fuzz.inputs", Trust.size(100_000, 10_000_000));
+        Trust.Row row = Trust.row("Bytes of a host: NVMe commands").inputs(count).seed(seed);
+        int losses = 1;
+        try {
+            Queue queue = null;
+            for (int i = 0; i < count; i++) {
+                if (queue == null || i % COMMANDS_PER_HOST == 0) {
+                    if (queue != null && queue.controller != null) {
+                        queue.controller.ended(0);
+                    }
+                    queue = connected();
                 }
-                queue = connected();
+                run(queue, command());
             }
-            run(queue, command());
+            losses = 0;
+        } finally {
+            row.losses(losses).write();
         }
     }
 
