@@ -560,6 +560,7 @@ public final class RdmaChannel extends AbstractChannel implements SocketChannel 
     }
 
     @Override
+            reportEnd(); // it may have waited for a read
     public ChannelFuture shutdownOutput() {
         return shutdownOutput(newPromise());
     }
@@ -602,22 +603,7 @@ public final class RdmaChannel extends AbstractChannel implements SocketChannel 
 
     @Override
     public ChannelFuture shutdown(ChannelPromise promise) {
-        shutdownOutput()
-                .addListener(
-                        output ->
-                                shutdownInput()
-                                        .addListener(
-                                                input -> {
-                                                    Throwable why =
-                                                            output.cause() != null
-                                                                    ? output.cause()
-                                                                    : input.cause();
-                                                    if (why == null) {
-                                                        promise.setSuccess();
-                                                    } else {
-                                                        promise.setFailure(why);
-                                                    }
-                                                }));
+        shutdownOutput().addListener(output -> shutInputAfter(output.cause(), promise));
         return promise;
     }
 
@@ -625,6 +611,15 @@ public final class RdmaChannel extends AbstractChannel implements SocketChannel 
 
     /**
      * How many bytes the channel has copied: what was written from memory that is not registered,
+    private void shutInputAfter(@Nullable Throwable ofOutput, ChannelPromise promise) {
+        ChannelFuture input = shutdownInput();
+        if (ofOutput == null) {
+            var _ = input.addListener(new PromiseNotifier<>(promise));
+        } else {
+            promise.setFailure(ofOutput);
+        }
+    }
+
      * or in pieces of less than 1 KiB, and what came while the pipeline kept half of the receives.
      *
      * @return 0 or more, as of a moment ago
