@@ -59,6 +59,11 @@ final class Establishing {
 
     boolean accepts() {
         return request != null;
+    /** Whether it has begun, and the connection is not established yet. */
+    boolean pends() {
+        return attempt != null;
+    }
+
     }
 
     /**

@@ -264,8 +264,12 @@ public final class RdmaChannel extends AbstractChannel implements SocketChannel 
     @Override
     protected void doDeregister() {
         IoRegistration last = registration;
-        if (open && active) {
+        boolean wasActive = active;
+        if (open && (wasActive || establishing.pends())) {
             rdmaUnsafe().close();
+            if (wasActive) {
+                pipeline().fireChannelInactive(); // Netty does so after it has removed the handlers
+            }
         }
         if (last != null) {
             var _ = last.cancel();

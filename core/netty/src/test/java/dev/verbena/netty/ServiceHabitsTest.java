@@ -17,6 +17,7 @@ import io.netty.channel.ChannelHandlerContext;
 import io.netty.channel.ChannelInboundHandlerAdapter;
 import io.netty.channel.ChannelOption;
 import io.netty.channel.socket.ServerSocketChannelConfig;
+import io.netty.channel.ChannelFuture;
 import io.netty.channel.socket.SocketChannelConfig;
 import io.netty.handler.codec.ByteToMessageDecoder;
 import io.netty.util.IllegalReferenceCountException;
@@ -33,6 +34,7 @@ import java.nio.channels.UnresolvedAddressException;
 import java.nio.charset.StandardCharsets;
 import java.util.List;
 import java.util.Objects;
+import java.nio.channels.ClosedChannelException;
 import java.util.Random;
 
 /** What services do that were written for Netty's sockets, and what they rely on. */
@@ -104,6 +106,37 @@ class ServiceHabitsTest {
 
     private static <T> void keeps(ChannelConfig config, ChannelOption<T> option, T value) {
         assertThat(config.setOption(option, value)).isTrue();
+    /** It cannot move to another event loop. */
+    @Test
+    void aChannelThatIsDeregisteredCloses() throws Exception {
+        try (Connected pair = new Connected()) {
+            RdmaChannel client = pair.connect();
+            Heard atClient = heard(client);
+            Heard atServer = heard(pair.accepted());
+            client.deregister().sync();
+            assertThat(atClient.next()).isEqualTo("inactive");
+            assertThat(atServer.next()).isEqualTo("inactive");
+            client.eventLoop().submit(() -> {}).sync();
+            assertThat(atClient.events).isEmpty();
+        }
+    }
+
+    @Test
+    void aConnectFailsWhenItsChannelIsDeregistered() throws Exception {
+        try (Connected pair =
+                new Connected(
+                        RdmaOptions.DEFAULTS,
+                        server -> server.option(ChannelOption.AUTO_READ, false),
+                        client -> {})) {
+            ChannelFuture connect =
+                    pair.client(new Heard()).connect(FakeFabric.port(Connected.PORT));
+            Until.holds(() -> pair.listening.waiting.size() == 1);
+            connect.channel().deregister().sync();
+            assertThat(connect.cause()).isInstanceOf(ClosedChannelException.class);
+            assertThat(connect.channel().isOpen()).isFalse();
+        }
+    }
+
         assertThat(config.getOption(option)).isEqualTo(value);
         assertThat(config.getOptions()).containsEntry(option, value);
     }
