@@ -143,6 +143,15 @@ public final class ConnectionOptions extends OptionValues<ConnectionOptions> {
         return with(changed -> changed.path = options);
     }
 
+    /**
+     * How packets travel.
+     *
+     * @return what {@link #withPath} has set
+     */
+    public PathOptions path() {
+        return path;
+    }
+
     /** Shows only the length of the private data, which may be secret. */
     @Override
     public String toString() {

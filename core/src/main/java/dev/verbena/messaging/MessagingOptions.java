@@ -255,6 +255,15 @@ public final class MessagingOptions extends OptionValues<MessagingOptions> {
     }
 
     /**
+     * How the connection is made.
+     *
+     * @return what {@link #withConnection} has set
+     */
+    public ConnectionOptions connection() {
+        return connection;
+    }
+
+    /**
      * The deadline of each message.
      *
      * @return longer than zero

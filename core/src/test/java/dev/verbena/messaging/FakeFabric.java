@@ -8,6 +8,7 @@ import dev.verbena.internal.verbs.StateChange;
 
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
+import java.util.List;
 import java.util.Set;
 import java.util.function.Predicate;
 
@@ -123,6 +124,16 @@ public final class FakeFabric implements AutoCloseable {
     /** How many identifiers of connections and listeners there are. */
     public int identifiers() {
         return network.identifiers();
+    }
+
+    /** What an attribute of each queue pair was set to in a step of its connection. */
+    public List<Integer> changed(int toState, StateChange.Attribute attribute) {
+        synchronized (device) {
+            return device.changes.stream()
+                    .filter(change -> change.state() == toState)
+                    .map(change -> change.get(attribute))
+                    .toList();
+        }
     }
 
     /** Forgets what it noted of connections, for tests to look at: with each, that grows. */

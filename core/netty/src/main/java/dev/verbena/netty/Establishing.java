@@ -3,7 +3,6 @@ package dev.verbena.netty;
 import dev.verbena.AdapterInfo;
 import dev.verbena.ConnectionOptions;
 import dev.verbena.Connector;
-import dev.verbena.PathOptions;
 import dev.verbena.messaging.MessageChannel;
 import dev.verbena.messaging.MessageServer;
 import dev.verbena.messaging.MessagingOptions;
@@ -57,13 +56,13 @@ final class Establishing {
         }
     }
 
-    boolean accepts() {
-        return request != null;
     /** Whether it has begun, and the connection is not established yet. */
     boolean pends() {
         return attempt != null;
     }
 
+    boolean accepts() {
+        return request != null;
     }
 
     /**
@@ -181,20 +180,19 @@ final class Establishing {
     }
 
     private MessagingOptions options(@Nullable InetSocketAddress from) {
+        RdmaIoHandler handler = channel.handler();
+        MessagingOptions messaging = handler.options().messaging();
         int millis = config.getConnectTimeoutMillis();
-        ConnectionOptions connection =
-                ConnectionOptions.DEFAULTS.withDeadline(
-                        millis == 0 ? NO_TIMEOUT : Duration.ofMillis(millis));
+        Duration deadline = millis == 0 ? NO_TIMEOUT : Duration.ofMillis(millis);
+        ConnectionOptions connection = messaging.connection().withDeadline(deadline);
         if (from != null) {
             connection = connection.withLocalAddress(from);
         }
         if (config.getTrafficClass() != RdmaChannelConfig.NO_TRAFFIC_CLASS) {
             connection =
                     connection.withPath(
-                            PathOptions.DEFAULTS.withTrafficClass(config.getTrafficClass()));
+                            connection.path().withTrafficClass(config.getTrafficClass()));
         }
-        RdmaIoHandler handler = channel.handler();
-        MessagingOptions messaging = handler.options().messaging();
         AdapterInfo info = handler.adapter().info();
         if (!info.invalidatableWindows() || !info.sendsWithInvalidate()) {
             messaging =

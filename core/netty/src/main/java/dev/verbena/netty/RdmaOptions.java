@@ -60,8 +60,9 @@ public final class RdmaOptions {
 
     /**
      * Changes the options of the messages that carry the bytes: how long and how many they are,
-     * deadlines, and the memory of a connection. Deadline and addresses of the connect are those of
-     * Netty's options, however.
+     * deadlines, the memory of a connection, and how it is made. The deadline of a connect is that
+     * of Netty's options, however, and so are the local address and the traffic class if they are
+     * set there.
      *
      * @param options of each connection
      * @return a changed copy of these options

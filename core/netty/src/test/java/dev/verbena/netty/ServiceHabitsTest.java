@@ -5,7 +5,11 @@ import static dev.verbena.netty.Connected.heard;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.verbena.ConnectionOptions;
+import dev.verbena.PathOptions;
 import dev.verbena.Until;
+import dev.verbena.internal.verbs.StateChange;
+import dev.verbena.internal.verbs.StateChange.Attribute;
 import dev.verbena.messaging.FakeFabric;
 import dev.verbena.netty.Connected.Heard;
 
@@ -180,6 +184,26 @@ class ServiceHabitsTest {
 
     /** Netty's bootstraps log a warning. */
     @Test
+    /** Of the messages' options, too: Netty's change what they set. */
+    @Test
+    void aConnectionHasTheOptionsOfBoth() throws Exception {
+        ConnectionOptions connection =
+                ConnectionOptions.DEFAULTS.withPath(PathOptions.DEFAULTS.withRetries(1));
+        try (Connected pair =
+                new Connected(
+                        RdmaOptions.DEFAULTS.withMessaging(
+                                RdmaOptions.DEFAULTS.messaging().withConnection(connection)),
+                        server -> server.option(RdmaChannelOption.TRAFFIC_CLASS, 16),
+                        client -> client.option(RdmaChannelOption.TRAFFIC_CLASS, 8))) {
+            pair.connect();
+            pair.accepted();
+            assertThat(pair.fabric.changed(StateChange.READY_TO_SEND, Attribute.RETRIES))
+                    .containsExactly(1, 1);
+            assertThat(pair.fabric.changed(StateChange.READY_TO_RECEIVE, Attribute.TRAFFIC_CLASS))
+                    .containsExactlyInAnyOrder(8, 16);
+        }
+    }
+
     void otherOptionsOfTcpAreUnknown() {
         assertThat(new RdmaChannel().config().setOption(ChannelOption.TCP_FASTOPEN_CONNECT, true))
                 .isFalse();
