@@ -26,6 +26,9 @@ import java.util.concurrent.atomic.AtomicBoolean;
 final class Establishing {
     private static final Duration NO_TIMEOUT = Duration.ofDays(365);
 
+    /** Longer than it takes to send a reply of the connection manager twice. */
+    static final Duration MOST_OF_ACCEPT = Duration.ofSeconds(10);
+
     private final RdmaChannel channel;
     private final RdmaChannelConfig config;
     private final @Nullable Connector request; // that it accepts
@@ -179,11 +182,15 @@ final class Establishing {
         }
     }
 
+    static Duration deadline(int millis, boolean accepts) {
+        Duration most = accepts ? MOST_OF_ACCEPT : NO_TIMEOUT;
+        return millis == 0 || millis > most.toMillis() ? most : Duration.ofMillis(millis);
+    }
+
     private MessagingOptions options(@Nullable InetSocketAddress from) {
         RdmaIoHandler handler = channel.handler();
         MessagingOptions messaging = handler.options().messaging();
-        int millis = config.getConnectTimeoutMillis();
-        Duration deadline = millis == 0 ? NO_TIMEOUT : Duration.ofMillis(millis);
+        Duration deadline = deadline(config.getConnectTimeoutMillis(), accepts());
         ConnectionOptions connection = messaging.connection().withDeadline(deadline);
         if (from != null) {
             connection = connection.withLocalAddress(from);

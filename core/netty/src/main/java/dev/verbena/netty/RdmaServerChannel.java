@@ -27,7 +27,7 @@ import java.util.concurrent.atomic.AtomicInteger;
  *
  * <p>Binds an address of the device; the wildcard address binds all of them. Peers that connect
  * while the channel does not read wait, as many as {@link
- * io.netty.channel.ChannelOption#SO_BACKLOG}.
+ * io.netty.channel.ChannelOption#SO_BACKLOG}; further ones are refused.
  */
 public final class RdmaServerChannel extends AbstractServerChannel implements ServerSocketChannel {
     /** Each holds a queue pair until its peer answers. */

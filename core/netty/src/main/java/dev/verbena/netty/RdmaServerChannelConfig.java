@@ -8,6 +8,7 @@ import io.netty.channel.RecvByteBufAllocator;
 import io.netty.channel.ServerChannelRecvByteBufAllocator;
 import io.netty.channel.WriteBufferWaterMark;
 import io.netty.channel.socket.ServerSocketChannelConfig;
+import io.netty.util.NetUtil;
 
 import java.util.Map;
 
@@ -16,7 +17,7 @@ import java.util.Map;
 final class RdmaServerChannelConfig extends DefaultChannelConfig
         implements ServerSocketChannelConfig {
     private final TcpOptions tcp = TcpOptions.ofServer();
-    private volatile int backlog = 128;
+    private volatile int backlog = NetUtil.SOMAXCONN;
     private volatile int trafficClass = RdmaChannelConfig.NO_TRAFFIC_CLASS;
 
     RdmaServerChannelConfig(RdmaServerChannel channel) {

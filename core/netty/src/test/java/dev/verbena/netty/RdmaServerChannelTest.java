@@ -33,6 +33,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
 import java.net.ConnectException;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Objects;
@@ -81,6 +82,27 @@ class RdmaServerChannelTest {
         }
     }
 
+    /** As many as over TCP, where a peer that finds no room asks again. */
+    @Test
+    void aBurstOfPeersFindsRoom() throws Exception {
+        int peers = 300;
+        try (Connected pair =
+                new Connected(
+                        RdmaOptions.DEFAULTS,
+                        server -> server.option(ChannelOption.AUTO_READ, false),
+                        client -> {})) {
+            List<ChannelFuture> connects = new ArrayList<>();
+            for (int i = 0; i < peers; i++) {
+                connects.add(connect(pair));
+            }
+            Until.holds(() -> pair.listening.waiting.size() == peers);
+            pair.listening.config().setAutoRead(true);
+            for (ChannelFuture one : connects) {
+                one.sync();
+            }
+        }
+    }
+
     @Test
     void aPeerThatWasRefusedMeanwhileWaitsNoLonger() throws Exception {
         try (Connected pair =
@@ -111,6 +133,17 @@ class RdmaServerChannelTest {
             pair.listening.accepted();
             connects.sync();
         }
+    }
+
+    /** Or peers that never answer would keep all others out for as long as a connect may take. */
+    @Test
+    void anAcceptTakesNoLongerThanItHasTo() {
+        Duration most = Establishing.MOST_OF_ACCEPT;
+        assertThat(Establishing.deadline(30_000, true)).isEqualTo(most);
+        assertThat(Establishing.deadline(0, true)).isEqualTo(most);
+        assertThat(Establishing.deadline(300, true)).isEqualTo(Duration.ofMillis(300));
+        assertThat(Establishing.deadline(30_000, false)).isEqualTo(Duration.ofSeconds(30));
+        assertThat(Establishing.deadline(0, false)).isGreaterThan(Duration.ofDays(1));
     }
 
     /** The event loops of children may be busy: those that are not registered yet count, too. */
