@@ -330,7 +330,12 @@ final class Outgoing implements ChannelOutboundBuffer.MessageProcessor {
     }
 
     private @Nullable SegmentByteBuf newBlock(Flight flight, int bytes) {
-        SegmentByteBuf made = allocator.takeRegistered(bytes);
+        int size = Math.min(bytes, RegisteredByteBufAllocator.LARGEST);
+        SegmentByteBuf made = allocator.takeRegistered(size);
+        while (made == null && size > eager) { // there may be blocks of others
+            size = Math.max(size / 2, eager);
+            made = allocator.takeRegistered(size);
+        }
         if (made == null && flight.bytes == 0) { // registered memory is used up
             made = allocator.takeUnregistered(Math.min(bytes, eager));
             flight.plain = true;

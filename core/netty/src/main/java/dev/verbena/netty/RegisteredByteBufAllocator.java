@@ -42,8 +42,10 @@ public final class RegisteredByteBufAllocator extends AbstractByteBufAllocator
         implements ByteBufAllocatorMetricProvider, ByteBufAllocatorMetric, AutoCloseable {
     private static final System.Logger LOGGER = System.getLogger("dev.verbena.netty");
     private static final int SMALLEST_LOG = 8;
-    private static final int LARGEST = 4 << 20;
     private static final int SMALLEST_SLAB = 64 << 10;
+
+    /** Longer buffers are not registered. */
+    static final int LARGEST = 4 << 20;
 
     private final ProtectionDomain domain;
     private final SizeClass[] classes = new SizeClass[sizeClass(LARGEST) + 1];

@@ -230,6 +230,43 @@ class ChannelBuffersTest {
         }
     }
 
+    /** A block has 4 MiB at most, and a message may be longer. */
+    @Test
+    void longMessagesAreCopiedOnce() throws Exception {
+        int length = 9 << 20;
+        MessagingOptions longer = MESSAGING.withMaxMessage(length).withLargeMemory(64 << 20);
+        try (Connected pair = new Connected(RdmaOptions.DEFAULTS.withMessaging(longer))) {
+            RdmaChannel client = pair.connect();
+            Heard atServer = heard(pair.accepted());
+            send(client, length);
+            Until.holds(() -> atServer.bytes == length);
+            assertThat(allocator(client).unregisteredBuffers()).isZero();
+            assertThat(client.copiedBytes()).isEqualTo(length);
+        }
+    }
+
+    /** Shorter ones, which others have used before. */
+    @Test
+    void bytesAreCopiedIntoWhatBlocksThereAre() throws Exception {
+        int limit = 256 << 10;
+        try (Connected pair = new Connected(RdmaOptions.DEFAULTS.withRegisteredMemory(limit))) {
+            RdmaChannel client = pair.connect();
+            Heard atServer = heard(pair.accepted());
+            List<ByteBuf> used = new ArrayList<>();
+            while (allocator(client).unregisteredBuffers() == 0) {
+                used.add(client.alloc().directBuffer(20_000));
+            }
+            used.forEach(ByteBuf::release);
+            send(client, limit / 2);
+            Until.holds(() -> atServer.bytes == limit / 2);
+            assertThat(allocator(client).unregisteredBuffers()).isEqualTo(1);
+        }
+    }
+
+    private static RegisteredByteBufAllocator allocator(RdmaChannel channel) {
+        return (RegisteredByteBufAllocator) channel.alloc();
+    }
+
     /** Memory that is not registered is used for one message, although there is room in it. */
     @Test
     void registeredMemoryBehindMemoryThatIsNot() throws Exception {
