@@ -560,11 +560,11 @@ public final class RdmaChannel extends AbstractChannel implements SocketChannel 
             inputShutdown = true;
             incoming.drop();
             promise.setSuccess();
+            reportEnd(); // it may have waited for a read
         }
     }
 
     @Override
-            reportEnd(); // it may have waited for a read
     public ChannelFuture shutdownOutput() {
         return shutdownOutput(newPromise());
     }
@@ -611,10 +611,6 @@ public final class RdmaChannel extends AbstractChannel implements SocketChannel 
         return promise;
     }
 
-    // ---- what it says
-
-    /**
-     * How many bytes the channel has copied: what was written from memory that is not registered,
     private void shutInputAfter(@Nullable Throwable ofOutput, ChannelPromise promise) {
         ChannelFuture input = shutdownInput();
         if (ofOutput == null) {
@@ -624,6 +620,10 @@ public final class RdmaChannel extends AbstractChannel implements SocketChannel 
         }
     }
 
+    // ---- what it says
+
+    /**
+     * How many bytes the channel has copied: what was written from memory that is not registered,
      * or in pieces of less than 1 KiB, and what came while the pipeline kept half of the receives.
      *
      * @return 0 or more, as of a moment ago

@@ -15,6 +15,7 @@ import java.util.Map;
 final class RdmaChannelConfig extends DefaultChannelConfig implements SocketChannelConfig {
     static final int NO_TRAFFIC_CLASS = -1;
 
+    private static final int LOW_WATER_MARK = 256 << 10;
     private static final int USUAL_LINGER_SECONDS = 5;
 
     private final TcpOptions tcp = TcpOptions.ofChannel();
@@ -28,7 +29,7 @@ final class RdmaChannelConfig extends DefaultChannelConfig implements SocketChan
         super(channel);
         choosesReceiveBuffers = false; // the constructor above has set the default
         // What is in flight counts, too: Netty's 64 KiB would be all there is in a round trip.
-        super.setWriteBufferWaterMark(new WriteBufferWaterMark(256 << 10, 1 << 20));
+        super.setWriteBufferWaterMark(new WriteBufferWaterMark(LOW_WATER_MARK, 1 << 20));
     }
 
     @Override
@@ -263,6 +264,16 @@ final class RdmaChannelConfig extends DefaultChannelConfig implements SocketChan
     @Override
     public RdmaChannelConfig setWriteBufferWaterMark(WriteBufferWaterMark writeBufferWaterMark) {
         super.setWriteBufferWaterMark(writeBufferWaterMark);
+        return this;
+    }
+
+    /** Below the default of the low mark, that becomes Netty's. */
+    @Override
+    public RdmaChannelConfig setWriteBufferHighWaterMark(int high) {
+        if (high < LOW_WATER_MARK && getWriteBufferLowWaterMark() == LOW_WATER_MARK) {
+            super.setWriteBufferLowWaterMark(WriteBufferWaterMark.DEFAULT.low());
+        }
+        super.setWriteBufferHighWaterMark(high);
         return this;
     }
 }

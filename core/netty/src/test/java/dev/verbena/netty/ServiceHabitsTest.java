@@ -17,11 +17,11 @@ import io.netty.bootstrap.ServerBootstrap;
 import io.netty.buffer.ByteBuf;
 import io.netty.buffer.Unpooled;
 import io.netty.channel.ChannelConfig;
+import io.netty.channel.ChannelFuture;
 import io.netty.channel.ChannelHandlerContext;
 import io.netty.channel.ChannelInboundHandlerAdapter;
 import io.netty.channel.ChannelOption;
 import io.netty.channel.socket.ServerSocketChannelConfig;
-import io.netty.channel.ChannelFuture;
 import io.netty.channel.socket.SocketChannelConfig;
 import io.netty.handler.codec.ByteToMessageDecoder;
 import io.netty.util.IllegalReferenceCountException;
@@ -34,11 +34,11 @@ import org.junit.jupiter.params.provider.ValueSource;
 import java.net.BindException;
 import java.net.InetSocketAddress;
 import java.net.SocketException;
+import java.nio.channels.ClosedChannelException;
 import java.nio.channels.UnresolvedAddressException;
 import java.nio.charset.StandardCharsets;
 import java.util.List;
 import java.util.Objects;
-import java.nio.channels.ClosedChannelException;
 import java.util.Random;
 
 /** What services do that were written for Netty's sockets, and what they rely on. */
@@ -106,10 +106,6 @@ class ServiceHabitsTest {
         }
     }
 
-    // ---- options
-
-    private static <T> void keeps(ChannelConfig config, ChannelOption<T> option, T value) {
-        assertThat(config.setOption(option, value)).isTrue();
     /** It cannot move to another event loop. */
     @Test
     void aChannelThatIsDeregisteredCloses() throws Exception {
@@ -141,6 +137,10 @@ class ServiceHabitsTest {
         }
     }
 
+    // ---- options
+
+    private static <T> void keeps(ChannelConfig config, ChannelOption<T> option, T value) {
+        assertThat(config.setOption(option, value)).isTrue();
         assertThat(config.getOption(option)).isEqualTo(value);
         assertThat(config.getOptions()).containsEntry(option, value);
     }
@@ -163,6 +163,8 @@ class ServiceHabitsTest {
         keeps(client, ChannelOption.IP_TOS, 8);
         keeps(client, RdmaChannelOption.TRAFFIC_CLASS, 16);
         assertThat(client.getOption(ChannelOption.IP_TOS)).isEqualTo(16);
+        keeps(client, ChannelOption.WRITE_BUFFER_HIGH_WATER_MARK, 64 << 10);
+        assertThat(client.getWriteBufferLowWaterMark()).isEqualTo(32 << 10); // Netty's default
         client.setTcpNoDelay(false).setKeepAlive(false).setReuseAddress(false);
         client.setReceiveBufferSize(1).setSendBufferSize(2);
         assertThat(client.getOptions())
@@ -182,8 +184,6 @@ class ServiceHabitsTest {
         keeps(server, RdmaChannelOption.TRAFFIC_CLASS, 16);
     }
 
-    /** Netty's bootstraps log a warning. */
-    @Test
     /** Of the messages' options, too: Netty's change what they set. */
     @Test
     void aConnectionHasTheOptionsOfBoth() throws Exception {
@@ -204,6 +204,8 @@ class ServiceHabitsTest {
         }
     }
 
+    /** Netty's bootstraps log a warning. */
+    @Test
     void otherOptionsOfTcpAreUnknown() {
         assertThat(new RdmaChannel().config().setOption(ChannelOption.TCP_FASTOPEN_CONNECT, true))
                 .isFalse();
