@@ -61,7 +61,7 @@ public final class RawReceives implements AutoCloseable {
     private volatile int keeps; // of those: the others are not posted again
     private final BitSet parked = new BitSet(); // of those others: not posted
     private int needed; // by all connections; guarded by the monitor
-    private int quietTicks;
+    private int quietTicks; // guarded by the monitor
     private boolean closed;
     private volatile boolean broken;
     private int heldAtClose; // messages that the program has still
@@ -242,10 +242,10 @@ public final class RawReceives implements AutoCloseable {
 
     /** By the polling thread: messages come faster than they are polled. */
     void busy() {
-        quietTicks = 0;
         if (forMessages && shared != null) {
-            int before = count;
             synchronized (this) {
+                quietTicks = 0;
+                int before = count;
                 int more = Math.min(before, Math.min(needed, buffers.length) - before);
                 if (keeps < before) {
                     keeps = before;
@@ -277,10 +277,14 @@ public final class RawReceives implements AutoCloseable {
     void tick() {
         if (shared != null && forMessages && outstanding() < keeps / 4) {
             busy();
-        } else if (count > least && ++quietTicks > QUIET_TICKS) {
-            synchronized (this) {
-                keeps = count - (int) (regions.getLast().bytes() / bytes);
-            }
+        } else {
+            shrinkIfQuiet();
+        }
+    }
+
+    private synchronized void shrinkIfQuiet() { // another thread may just be parking the last one
+        if (count > least && ++quietTicks > QUIET_TICKS) {
+            keeps = count - (int) (regions.getLast().bytes() / bytes);
         }
     }
 

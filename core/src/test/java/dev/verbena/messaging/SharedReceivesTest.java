@@ -248,6 +248,37 @@ class SharedReceivesTest {
         }
     }
 
+    /** The last receive of its newer half comes back on a program's thread, during a tick. */
+    @Test
+    void aPoolNeverShrinksBelowWhatItBeganWith() throws InterruptedException {
+        try (FakeFabric fabric = new FakeFabric();
+                Poller poller = Poller.onThisThread(fabric.adapter, IdleStrategy.busySpin());
+                RawReceives pool = RawReceives.ofMessages(poller, 64, 1000, 64)) {
+            pool.need(200);
+            pool.busy();
+            assertThat(pool.count()).isEqualTo(128);
+            for (int i = 0; i <= 50; i++) {
+                pool.tick();
+            }
+            Thread ticks = Thread.ofPlatform().unstarted(pool::tick);
+            synchronized (pool) {
+                ticks.start();
+                while (ticks.getState() != Thread.State.BLOCKED) {
+                    Thread.onSpinWait();
+                }
+                for (int slot = 64; slot < 128; slot++) {
+                    pool.post(slot).orThrow();
+                }
+                assertThat(pool.count()).isEqualTo(64);
+            }
+            ticks.join();
+            for (int slot = 0; slot < 64; slot++) {
+                pool.post(slot).orThrow();
+            }
+            assertThat(pool.count()).isEqualTo(64);
+        }
+    }
+
     /** Demand that comes back while half of the pool is about to go. */
     @Test
     void aPoolThatIsBusyAgainDoesNotShrink() {
