@@ -34,6 +34,7 @@ final class FrameSender {
     private final PostScratch scratch;
     private final RequestRing<SendCallback> requests;
     private final Notes notes; // what is to be said of keys
+    int readsOutstanding;
     private boolean freed;
 
     /**
@@ -66,11 +67,11 @@ final class FrameSender {
         return scratch.list.clear();
     }
 
-    PostResult postOffer(int slot, long address, int token, boolean fenced) {
+    PostResult postOffer(int slot, long address, int token) {
         MemorySegment memory = scratch.region.memory();
         long at = scratch.at + PostScratch.MOST_INLINE;
         Frame.writeOffer(memory, at, address, token);
-        return post(slot, Frame.OFFER, Frame.OFFER_BYTES, memory, at, null, 0, false, fenced);
+        return post(slot, Frame.OFFER, Frame.OFFER_BYTES, memory, at, null, 0, false);
     }
 
     /** Composes a frame, and posts it. */
@@ -82,10 +83,9 @@ final class FrameSender {
             long offset,
             @Nullable BufferList from,
             int token,
-            boolean takes,
-            boolean fenced) {
+            boolean takes) {
         compose(slot, kind, length, data, offset, from);
-        return postComposed(slot, kind, length, from != null, token, takes, fenced);
+        return postComposed(slot, kind, length, from != null, token, takes);
     }
 
     /**
@@ -142,23 +142,17 @@ final class FrameSender {
     }
 
     /**
-     * Posts the frame that was composed.
+     * Posts the frame that was composed: with a read fence if the peer's key that it ends may be
+     * that of a read which is outstanding, not of a large message.
      *
      * @param ofCaller whether it carries the caller's memory, which may be refused
      * @param token of the peer, which its arrival invalidates, if it takes one
-     * @param fenced whether reads are outstanding that a key must not end before
      */
     PostResult postComposed(
-            int slot,
-            byte kind,
-            int length,
-            boolean ofCaller,
-            int token,
-            boolean takes,
-            boolean fenced) {
+            int slot, byte kind, int length, boolean ofCaller, int token, boolean takes) {
         BufferList list = scratch.list;
         OpFlags flags = list.bytes() <= inline ? OpFlags.INLINE : OpFlags.NONE;
-        if (fenced && (takes || notes.givesBack())) {
+        if (readsOutstanding > 0 && ((takes && kind == Frame.MESSAGE) || notes.givesBack())) {
             flags = flags.and(OpFlags.READ_FENCE);
         }
         PostResult result =

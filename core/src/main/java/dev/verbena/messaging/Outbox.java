@@ -55,7 +55,6 @@ final class Outbox {
     private int controlsOutstanding;
     private boolean saidClose;
     boolean established;
-    private int readsOutstanding;
 
     /**
      * Creates an outbox for a channel that already has its queue pair.
@@ -313,17 +312,16 @@ final class Outbox {
             RemoteMemory taken = kind.invalidates ? remote : null;
             int token = taken == null ? 0 : taken.token();
             boolean takes = taken != null;
-            boolean fenced = readsOutstanding > 0;
             result =
                     frames.postComposed(
-                            slot, Frame.MESSAGE, (int) length, from != null, token, takes, fenced);
+                            slot, Frame.MESSAGE, (int) length, from != null, token, takes);
             if (takes && result.isAccepted()) {
                 usable.givenBack(token); // never a second time
             }
         }
         if (result.isAccepted()) {
             outstanding++;
-            readsOutstanding += kind.reads ? 1 : 0;
+            frames.readsOutstanding += kind.reads ? 1 : 0;
             posted(slot, kind, callback, attachment);
         }
         return result;
@@ -387,7 +385,7 @@ final class Outbox {
         LargeMemory.Block copy = large.fill(data, offset, length, local);
         PostResult result = null; // if it throws
         try {
-            result = frames.post(slot, Frame.LARGE, length, NOTHING, 0, null, 0, false, false);
+            result = frames.post(slot, Frame.LARGE, length, NOTHING, 0, null, 0, false);
         } finally {
             if (copy != null && result != PostResult.ACCEPTED) {
                 channel.poller.memory().large().giveBack(copy);
@@ -424,7 +422,7 @@ final class Outbox {
             if (!last) {
                 outstanding++;
                 posted(slot, RequestKind.PART, null, null);
-            } else if (frames.post(slot, Frame.WRITTEN, 0, NOTHING, 0, null, one.token, true, false)
+            } else if (frames.post(slot, Frame.WRITTEN, 0, NOTHING, 0, null, one.token, true)
                     .isAccepted()) {
                 outstanding++;
                 posted(slot, RequestKind.LAST_PART, one.callback, one.attachment);
@@ -457,7 +455,7 @@ final class Outbox {
             case INVALIDATE -> {}
             default -> {
                 outstanding--;
-                readsOutstanding -= kind.reads ? 1 : 0;
+                frames.readsOutstanding -= kind.reads ? 1 : 0;
             }
         }
         roomChanged();
@@ -499,8 +497,7 @@ final class Outbox {
 
     private boolean post(byte kind) {
         int slot = requests.next();
-        boolean fenced = readsOutstanding > 0;
-        return controlPosted(slot, frames.post(slot, kind, 0, NOTHING, 0, null, 0, false, fenced));
+        return controlPosted(slot, frames.post(slot, kind, 0, NOTHING, 0, null, 0, false));
     }
 
     /** Says that this side closes, and sends nothing from now on; once. */
@@ -530,9 +527,8 @@ final class Outbox {
             return false;
         }
         int slot = requests.next();
-        boolean fenced = readsOutstanding > 0;
         long address = to.memory().address();
-        return controlPosted(slot, frames.postOffer(slot, address, exposure.token, fenced));
+        return controlPosted(slot, frames.postOffer(slot, address, exposure.token));
     }
 
     /** Sends what the peer waits for: reports of credit, notes, or an answer; as room permits. */

@@ -15,6 +15,7 @@ import dev.verbena.MemoryRegion;
 import dev.verbena.OpFlags;
 import dev.verbena.PooledBuffer;
 import dev.verbena.RegisteredArena;
+import dev.verbena.RemoteMemory;
 import dev.verbena.Status;
 import dev.verbena.internal.verbs.Errno;
 import dev.verbena.internal.verbs.FakeDevice;
@@ -40,6 +41,7 @@ class LargeMessageTest {
     private static final int EAGER = 1000;
     private static final int WRITE = 0; // opcodes
     private static final int SEND = 2;
+    private static final int READ = 4;
     private static final MessagingOptions LARGE =
             OneThread.SMALL.withEagerLimit(EAGER).withMaxMessage(5_000_000);
 
@@ -204,6 +206,72 @@ class LargeMessageTest {
             assertThat(sent).isCompleted();
             assertGot(10, 10, 10, 10, 2000);
         }
+    }
+
+    /** An announcement carries the answer to a question for a key, which a read still uses. */
+    @Test
+    void anAnnouncementThatGivesBackAKeyIsFencedWhileReadsAreOutstanding() {
+        try (OneThread two = open(LARGE)) {
+            two.keeps = true;
+            Exposure exposure = two.expose(OneThread.READ, OneThread.LONG);
+            var remote = two.announce(exposure);
+            for (int i = 0; i < 4; i++) {
+                two.b.trySend(text("kept")).orThrow();
+            }
+            two.run();
+            readForLong(two, remote);
+            var _ = two.b.sendAsync(message(2000)); // waits
+            two.kept.getFirst().release(); // reported with the question
+            exposure.revoke();
+            two.run();
+            assertThat(fenced(two)).containsExactly(Frame.LARGE);
+            two.kept.forEach(Message::release);
+        }
+    }
+
+    /** So does the last frame of a large message, where no control frame may be sent. */
+    @Test
+    void aLastFrameThatGivesBackAKeyIsFencedWhileReadsAreOutstanding() {
+        MessagingOptions options = LARGE.withReceives(2).withMaxMessage(100_000);
+        try (OneThread two = open(options.withLargeMemory(120_000))) {
+            Exposure exposure = two.expose(OneThread.READ, OneThread.LONG);
+            var remote = two.announce(exposure);
+            two.keeps = true;
+            two.b.trySend(message(80_000)).orThrow();
+            two.run();
+            two.b.trySend(message(80_000)).orThrow(); // waits for the memory of the first
+            two.run();
+            readForLong(two, remote);
+            for (int i = 0; i < Credits.CONTROLS; i++) {
+                two.a.trySend(message(10)).orThrow(); // of which each is reported
+                two.run();
+            }
+            exposure.revoke();
+            two.kept.getFirst().release();
+            two.run();
+            assertThat(fenced(two)).containsExactly(Frame.WRITTEN);
+            two.kept.forEach(Message::release);
+        }
+    }
+
+    /** B's read is acknowledged late, as are the frames behind it, which would acknowledge it. */
+    private static void readForLong(OneThread two, RemoteMemory from) {
+        two.device.acknowledgedLate =
+                one ->
+                        one.opcode() == READ
+                                || (one.opcode() == SEND
+                                        && (one.message()[0] == Frame.CREDIT
+                                                || one.message()[0] == Frame.LARGE));
+        BufferList into = new BufferList(1).add(two.other, 0, 7);
+        two.b.peerMemory().tryRead(from, 0, into, null, null).orThrow();
+    }
+
+    /** The kinds of the frames that were sent with a read fence. */
+    private static List<Byte> fenced(OneThread two) {
+        return two.device.sends.stream()
+                .filter(one -> (one.flags() & 1) != 0)
+                .map(one -> one.message()[0])
+                .toList();
     }
 
     /** With notes on keys behind it. */
