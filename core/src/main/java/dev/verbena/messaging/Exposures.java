@@ -231,15 +231,17 @@ final class Exposures {
     /** Revokes it, and waits for the end. */
     void close(Exposure exposure) {
         Poller poller = channel.poller;
+        boolean polls = poller.onPollingThread();
+        boolean waits = !poller.isDispatchingHere();
         int use;
         try (var _ = channel.lock.hold()) {
             revoke(exposure, Status.CANCELLED);
             use = exposure.use;
-            while (!poller.onPollingThread() && exposure.isIn(use)) {
+            while (waits && !polls && exposure.isIn(use)) {
                 changed.awaitUninterruptibly(); // the memory is not the caller's before
             }
         }
-        while (poller.onPollingThread() && !poller.isDispatchingHere() && exposure.isIn(use)) {
+        while (waits && polls && exposure.isIn(use)) {
             int ignored = poller.await(Duration.ofNanos(PollerClock.TICK_NANOSECONDS));
         }
     }

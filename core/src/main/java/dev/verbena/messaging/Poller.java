@@ -50,6 +50,14 @@ public final class Poller implements Pollers {
     private static final Duration CLOSE_WITHIN = Duration.ofSeconds(10);
     private static final Duration CONNECTION_CLOSE_WITHIN = Duration.ofSeconds(30);
 
+    /** The thread of a poller: what it runs must not wait, for this poller or another. */
+    private static final class PollingThread extends Thread {
+        PollingThread(Runnable polls, Adapter adapter) {
+            super(polls, "verbena-poller-" + adapter.name());
+            setDaemon(true);
+        }
+    }
+
     private final Adapter adapter;
     private final ProtectionDomain domain;
     private final @Nullable ProtectionDomain ownDomain; // to be closed
@@ -100,13 +108,7 @@ public final class Poller implements Pollers {
             made = adapter.createCompletionChannel();
             this.events = made;
             this.queues = new PollerQueues(adapter, made, confined);
-            this.thread =
-                    owner != null
-                            ? owner
-                            : Thread.ofPlatform()
-                                    .daemon()
-                                    .name("verbena-poller-" + adapter.name())
-                                    .unstarted(this::run);
+            this.thread = owner != null ? owner : new PollingThread(this::run, adapter);
             if (owner == null) {
                 thread.start();
             }
@@ -224,7 +226,9 @@ public final class Poller implements Pollers {
         return count == 0 && !ranTasks && !closed;
     }
 
-    /** A wait of the polling thread for what only the polling thread can bring never ends. */
+    /**
+     * A wait for what only the polling thread brings, perhaps another's that waits, may never end.
+     */
     void checkMayWait() {
         if (isDispatchingHere()) {
             throw new IllegalStateException(
@@ -264,9 +268,10 @@ public final class Poller implements Pollers {
         }
     }
 
-    /** Whether the current thread is the polling thread, in a handler or callback. */
+    /** Whether this is a handler or callback, of this poller or of any that has its own thread. */
     boolean isDispatchingHere() {
-        return thread == Thread.currentThread() && dispatching;
+        return (dispatching && onPollingThread())
+                || Thread.currentThread() instanceof PollingThread;
     }
 
     /** Whether a wait here would wait for itself. */
@@ -552,9 +557,7 @@ public final class Poller implements Pollers {
             }
             return;
         }
-        if (onPollingThread()) {
-            throw new IllegalStateException("A handler or callback must not close its poller");
-        }
+        checkMayWait();
         closing = true;
         execute(
                 new Tasks.Task(
