@@ -82,8 +82,9 @@ public final class Call {
     }
 
     /**
-     * Answers it, and returns at once. Where there is no room, the answer waits. An answer that
-     * cannot be sent, such as the 1,025th that waits, ends the channel.
+     * Answers it, and returns at once. If there is no room, the answer waits, and meanwhile
+     * requests give no credit back: see {@link Calls}. An answer that cannot be sent, such as the
+     * 1,025th that waits, ends the channel.
      *
      * @param answer is copied
      * @throws IllegalArgumentException if it is longer than {@link MessageChannel#maxMessage} less
@@ -121,7 +122,7 @@ public final class Call {
         }
         Message kept = request;
         request = null;
-        if (retained && kept != null) {
+        if (retained && kept != null && !table.keeps(kept)) {
             kept.release();
         }
     }

@@ -2,6 +2,7 @@ package dev.verbena.messaging;
 
 import dev.verbena.Status;
 import dev.verbena.internal.util.IntMap;
+import dev.verbena.internal.util.SafeQueue;
 import dev.verbena.internal.util.Text;
 
 import org.jspecify.annotations.Nullable;
@@ -11,12 +12,15 @@ import java.lang.foreign.ValueLayout;
 import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
+import java.util.Queue;
 import java.util.concurrent.CompletableFuture;
 import java.util.function.Function;
 
 /**
  * The calls of this side of a channel that are outstanding, by their numbers. Guarded by the lock
- * of the channel; what completes a future runs without it. Of the peer's calls nothing is kept.
+ * of the channel; what completes a future runs without it. Of the peer's calls nothing is kept,
+ * except while answers wait for room: then the requests that come keep their credit, each until
+ * another of those answers was sent.
  */
 final class CallTable {
     static final int HEADER_BYTES = 8;
@@ -89,6 +93,9 @@ final class CallTable {
     private final MessageChannel channel;
     private final IntMap<Outstanding<?>> outstanding = new IntMap<>(1);
     int next; // number; wraps around
+    private boolean calls; // whether this side has called
+    private int answersWaiting; // that found no room while it had not
+    private Queue<Message> kept = SafeQueue.empty(); // requests, while answers wait
 
     CallTable(MessageChannel channel) {
         this.channel = channel;
@@ -141,6 +148,7 @@ final class CallTable {
                 next++;
             }
             call.id = next++;
+            calls = true;
             writeHeader(message, REQUEST, call.id);
             outstanding.put(call.id, call); // before it is sent: the answer may come at once
         }
@@ -211,7 +219,11 @@ final class CallTable {
         long header = message.length() < HEADER_BYTES ? 0 : message.buffer().get(HEADER, 0);
         int id = (int) (header >>> Integer.SIZE);
         switch ((int) header) {
-            case REQUEST -> called(new Call(this, message.skip(HEADER_BYTES), id), handler);
+            case REQUEST -> {
+                Call call = new Call(this, message.skip(HEADER_BYTES), id);
+                called(call, handler);
+                boolean ignored = !message.retained() && keeps(message);
+            }
             case ANSWER, FAILURE -> {
                 Outstanding<?> call = take(id);
                 if (call != null) {
@@ -246,16 +258,49 @@ final class CallTable {
 
     /** Answers a call of the peer. An answer that is lost would leave the peer waiting. */
     void answer(int kind, int id, MemorySegment data) {
+        MemorySegment message = message(kind, id, data);
+        CompletableFuture<Void> sent;
+        boolean counts;
+        try (var _ = channel.lock.hold()) {
+            sent = channel.sendAsync(message);
+            // If both sides kept requests, each might wait for the other's credit.
+            counts = !calls && !channel.outbox.waiting.isEmpty();
+            answersWaiting += counts ? 1 : 0;
+        }
         var _ =
-                channel.sendAsync(message(kind, id, data))
-                        .whenComplete(
-                                (nothing, thrown) -> {
-                                    if (thrown != null && channel.takesRequests()) {
-                                        channel.fail(
-                                                Status.NO_MORE_ENTRIES,
-                                                "an answer could not be sent: the peer does not take its answers",
-                                                thrown);
-                                    }
-                                });
+                sent.whenComplete(
+                        (nothing, thrown) -> {
+                            if (thrown != null && channel.takesRequests()) {
+                                channel.fail(
+                                        Status.NO_MORE_ENTRIES,
+                                        "an answer could not be sent: the peer does not take its answers",
+                                        thrown);
+                            }
+                            if (counts) {
+                                waitingAnswerEnded();
+                            }
+                        });
+    }
+
+    private void waitingAnswerEnded() {
+        try (var _ = channel.lock.hold()) {
+            answersWaiting--;
+            for (Message one = kept.poll(); one != null; ) {
+                one.release();
+                one = answersWaiting == 0 ? kept.poll() : null;
+            }
+        }
+    }
+
+    /** Keeps a request that nobody reads any more, if answers wait for room. */
+    boolean keeps(Message request) {
+        try (var _ = channel.lock.hold()) {
+            if (answersWaiting == 0) {
+                return false;
+            }
+            kept = SafeQueue.own(kept);
+            kept.add(request.retain());
+            return true;
+        }
     }
 }

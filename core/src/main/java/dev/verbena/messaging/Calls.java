@@ -27,6 +27,12 @@ import java.util.function.Function;
  * <p>Such a channel carries nothing else: a message that is neither a request nor an answer ends
  * it, and an answer to a call that is not outstanding, because it has timed out, was cancelled or
  * was answered already, is ignored.
+ *
+ * <p><b>A peer that takes no answers</b> gets no credit: as long as an answer waits for room, each
+ * request that is handled or answered keeps its credit until one of the waiting answers is sent. So
+ * there come no more requests than {@link MessagingOptions#withReceives} allows. On a side that has
+ * called its peer, too, requests give their credit back all the same, because both sides might wait
+ * for each other.
  */
 public final class Calls implements MessageHandler {
     private final @Nullable CallHandler handler;

@@ -21,6 +21,7 @@ import net.jqwik.api.constraints.Size;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 import java.lang.foreign.MemorySegment;
@@ -559,9 +560,59 @@ class CallsTest {
         }
     }
 
-    /** It calls, and has no room for the answers. */
+    /** Calls B, as a peer would that releases nothing, until it has no credit. */
+    private static int callUntilRefused(OneThread two, MessageChannel a, int most) {
+        for (int i = 0; i < most; i++) {
+            if (!a.trySend(message((long) i << 32 | CallTable.REQUEST, 8)).isSuccess()) {
+                return i;
+            }
+            two.run();
+        }
+        return most;
+    }
+
+    /** Its requests are answered at once, or all of them later; retained or not. */
+    @ParameterizedTest
+    @CsvSource({"false, false", "false, true", "true, true"})
+    void aPeerThatTakesNoAnswersGetsNoCredit(boolean retains, boolean later) {
+        List<Message> kept = new ArrayList<>();
+        List<Call> calls = new ArrayList<>();
+        boolean[] waits = {later};
+        CallHandler handler =
+                call -> {
+                    calls.add(retains ? call.retain() : call);
+                    if (!waits[0]) {
+                        call.answer(text("answer"));
+                    }
+                };
+        try (OneThread two = OneThread.open()) {
+            MessageChannel a =
+                    new MessageChannel(
+                            two.poller, SMALL, (channel, message) -> kept.add(message.retain()));
+            MessageChannel b = new MessageChannel(two.pollerOfB, SMALL, Calls.answeredBy(handler));
+            ChannelsByHand.connect(a, b);
+            if (later) {
+                int unanswered = callUntilRefused(two, a, 100);
+                assertThat(unanswered).isEqualTo(retains ? SMALL.receives : 100);
+                waits[0] = false;
+                calls.forEach(call -> call.answer(text("late")));
+                two.run();
+            }
+            assertThat(callUntilRefused(two, a, 1000)).isLessThanOrEqualTo(2 * SMALL.receives);
+            assertThat(kept).hasSize(SMALL.receives);
+            assertThat(b.isOpen()).isTrue();
+            for (int i = 0; i < kept.size(); i++) { // which grows
+                kept.get(i).release();
+                two.run();
+            }
+            assertThat(kept).hasSameSizeAs(calls);
+            assertThat(a.credit()).isGreaterThan(SMALL.receives / 2);
+        }
+    }
+
+    /** Otherwise two sides whose answers wait could wait for each other's credit. */
     @Test
-    void aPeerThatTakesNoAnswersLosesItsChannel() {
+    void aSideThatCallsTooGivesCreditUntilTooManyAnswersWait() {
         List<Message> kept = new ArrayList<>();
         try (OneThread two = OneThread.open()) {
             MessageChannel a =
@@ -573,16 +624,39 @@ class CallsTest {
                             SMALL,
                             Calls.answeredBy(call -> call.answer(call.data())));
             ChannelsByHand.connect(a, b);
-            for (int i = 0; i < 1028; i++) {
-                assertThat(a.trySend(message((long) i << 32 | CallTable.REQUEST, 8)))
-                        .isEqualTo(Status.SUCCESS);
-                two.run();
-                assertThat(b.isOpen()).isTrue();
-            }
-            assertThat(a.trySend(message(CallTable.REQUEST, 8))).isEqualTo(Status.SUCCESS);
-            two.run();
+            var _ = Calls.call(b, text("x"), LONG, CallsTest::string);
+            assertThat(callUntilRefused(two, a, 1027)).isEqualTo(1027);
+            assertThat(b.isOpen()).isTrue();
+            assertThat(callUntilRefused(two, a, 1)).isOne();
             assertThat(b.closeReason()).hasMessageContaining("does not take its answers");
             kept.forEach(Message::release);
+        }
+    }
+
+    /** They keep their requests, answer all of them late, and both have given up by then. */
+    @Test
+    void sidesThatCallEachOtherDoNotWaitForEachOther() {
+        List<Call> open = new ArrayList<>();
+        Calls keeps = Calls.answeredBy(call -> open.add(call.retain()));
+        try (OneThread two = OneThread.open()) {
+            MessageChannel a = new MessageChannel(two.poller, SMALL, keeps);
+            MessageChannel b = new MessageChannel(two.pollerOfB, SMALL, keeps);
+            ChannelsByHand.connect(a, b);
+            List<CompletableFuture<String>> all = new ArrayList<>();
+            for (int i = 0; i < SMALL.receives; i++) {
+                all.add(Calls.call(a, text("x"), SECOND, CallsTest::string));
+                all.add(Calls.call(b, text("x"), SECOND, CallsTest::string));
+            }
+            two.pass(Duration.ofSeconds(2));
+            assertThat(all).allMatch(CompletableFuture::isCompletedExceptionally);
+            assertThat(open).hasSameSizeAs(all);
+            open.forEach(call -> call.answer(text("late")));
+            two.run();
+            CompletableFuture<String> next = Calls.call(a, text("y"), LONG, CallsTest::string);
+            two.run();
+            open.getLast().answer(text("Y"));
+            two.run();
+            assertThat(next).isCompletedWithValue("Y");
         }
     }
 
