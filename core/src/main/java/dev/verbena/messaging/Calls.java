@@ -95,12 +95,19 @@ public final class Calls implements MessageHandler {
         Arguments.notNull(request, "request");
         Arguments.notNull(timeout, "timeout");
         Arguments.notNull(answer, "answer");
-        return channel.calls().call(request, timeout, answer);
+        return table(channel).call(request, timeout, answer);
     }
 
     /** By the poller. */
     @Override
     public void received(MessageChannel channel, Message message) {
-        channel.calls().received(message, handler);
+        table(channel).received(message, handler);
+    }
+
+    private static CallTable table(MessageChannel channel) {
+        if (channel.calls == null) {
+            throw new IllegalStateException(channel + " cannot call: its handler is no Calls");
+        }
+        return channel.calls;
     }
 }

@@ -123,6 +123,11 @@ final class Credits {
         return messagesReceived - messagesReported <= receives;
     }
 
+    /** Whether the peer has sent a message; asked before there are many. */
+    boolean anyMessageReceived() {
+        return messagesReceived != 0;
+    }
+
     /**
      * A control frame of the peer's came.
      *

@@ -8,6 +8,7 @@ import dev.verbena.ProtectionDomain;
 import dev.verbena.QueuePair;
 import dev.verbena.RemoteMemory;
 import dev.verbena.Status;
+import dev.verbena.VerbenaException;
 import dev.verbena.internal.util.Closing;
 import dev.verbena.internal.util.IntMap;
 
@@ -395,9 +396,23 @@ final class Exposures {
 
     // ---- the end
 
-    /** Whether anything is exposed. */
-    boolean inUse() {
+    private boolean inUse() {
         return exposed.size() > 0;
+    }
+
+    /** Whether something ends only when the queue pair is destroyed, which may be later. */
+    boolean awaitDestroy() {
+        return inUse() && !isPairDestroyed();
+    }
+
+    private boolean isPairDestroyed() {
+        try {
+            channel.pair.awaitClosed(Duration.ZERO);
+            return true;
+        } catch (VerbenaException e) {
+            // Otherwise the destroy has failed; or the thread was interrupted and cannot know.
+            return e.status() != Status.IO_TIMEOUT && e.status() != Status.CANCELLED;
+        }
     }
 
     /**

@@ -65,12 +65,12 @@ public final class MessageChannel extends PolledConnection<SendCallback> {
     private final RoomWait roomWait;
     final OwnMemory ownMemory;
     private final PeerMemory peerMemory;
-    private final @Nullable CallTable calls; // null unless its handler is a Calls
+    final @Nullable CallTable calls; // null unless its handler is a Calls
     private int maxMessage; // that the peer takes, too
     private boolean awaitsDestroy; // of its queue pair; of the polling thread
     final boolean offersMemory; // for large messages
     private final Tasks.Task disconnect = new Tasks.Task(this::disconnect, false);
-    private volatile int closeTicks; // if > 0, a close waits for large messages; under the lock
+    private volatile int closeTicks; // if > 0, a close waits; under the lock
 
     /** Makes what it needs, and posts its receives. It sends only once it is established. */
     MessageChannel(Poller poller, MessagingOptions options, @Nullable MessageHandler handler) {
@@ -199,6 +199,7 @@ public final class MessageChannel extends PolledConnection<SendCallback> {
             if (isOpen()) {
                 outbox.established();
                 inbox.offerMemory();
+                endCloseWait();
             }
         }
     }
@@ -340,13 +341,6 @@ public final class MessageChannel extends PolledConnection<SendCallback> {
         return roomWait.async(RequestKind.SEND, data, null, null);
     }
 
-    CallTable calls() {
-        if (calls == null) {
-            throw new IllegalStateException(this + " cannot call: its handler is no Calls");
-        }
-        return calls;
-    }
-
     /**
      * Has something run each time there is room for a message again that {@link #trySend} refused
      * with NO_MORE_ENTRIES. To be set before the first send.
@@ -394,9 +388,7 @@ public final class MessageChannel extends PolledConnection<SendCallback> {
     void requestEnded(int slot) {
         outbox.ended(slot);
         inbox.offerMemory();
-        if (closeTicks > 0 && !outbox.large.isWaiting()) {
-            closeWithin(0);
-        }
+        endCloseWait();
     }
 
     @Override
@@ -454,8 +446,7 @@ public final class MessageChannel extends PolledConnection<SendCallback> {
             continue;
         }
         outbox.large.cancelAll(why.status());
-        // What is exposed ends when the queue pair is destroyed, which may be later.
-        if (exposures.inUse() && !isPairDestroyed()) {
+        if (exposures.awaitDestroy()) {
             if (!awaitsDestroy) {
                 var _ = pair.closed().whenComplete((nothing, thrown) -> tearDownAgain());
                 awaitsDestroy = true; // last: that needs memory
@@ -471,16 +462,6 @@ public final class MessageChannel extends PolledConnection<SendCallback> {
         receives.need(-options.receiveDepth());
         receives.release();
         return true;
-    }
-
-    private boolean isPairDestroyed() {
-        try {
-            pair.awaitClosed(Duration.ZERO);
-            return true;
-        } catch (VerbenaException e) {
-            // Otherwise the destroy has failed; or the thread was interrupted and cannot know.
-            return e.status() != Status.IO_TIMEOUT && e.status() != Status.CANCELLED;
-        }
     }
 
     /**
@@ -562,7 +543,7 @@ public final class MessageChannel extends PolledConnection<SendCallback> {
         try (var _ = lock.hold()) {
             boolean first = !reason.isClosing();
             reason.closing();
-            if (first && isOpen() && outbox.large.isWaiting()) {
+            if (first && isOpen() && closeHasToWait()) {
                 closeWithin(Math.ceilDiv(PollerClock.ticks(options.timeout), 2));
             }
             if (closeTicks > 0) {
@@ -572,7 +553,18 @@ public final class MessageChannel extends PolledConnection<SendCallback> {
         disconnect();
     }
 
-    /** A close may wait so many ticks more for large messages to be sent. */
+    /** For large messages; or for the event of a connection that the peer uses already. */
+    private boolean closeHasToWait() {
+        return outbox.large.isWaiting() || (!outbox.established && credits.anyMessageReceived());
+    }
+
+    private void endCloseWait() {
+        if (closeTicks > 0 && !closeHasToWait()) {
+            closeWithin(0);
+        }
+    }
+
+    /** A close may wait so many ticks more. */
     private void closeWithin(int ticks) {
         closeTicks = ticks;
         if (ticks == 0) {

@@ -496,19 +496,19 @@ class CallsTest {
     void numbersWrapAroundAndSkipThoseInUse() {
         try (Rig rig = new Rig()) {
             CompletableFuture<String> zero = rig.call("0");
-            rig.a.calls().next = -2;
+            rig.a.calls.next = -2;
             List<CompletableFuture<String>> all = new ArrayList<>();
             for (int i = 0; i < 3; i++) { // -2, -1, and 1
                 all.add(rig.call("x"));
             }
-            assertThat(rig.a.calls().next).isEqualTo(2);
+            assertThat(rig.a.calls.next).isEqualTo(2);
             rig.answer("zero");
             assertThat(zero).isCompletedWithValue("zero");
             for (CompletableFuture<String> call : all) {
                 rig.answer("other");
                 assertThat(call).isCompletedWithValue("other");
             }
-            rig.a.calls().next = Integer.MAX_VALUE;
+            rig.a.calls.next = Integer.MAX_VALUE;
             zero = rig.call("max");
             rig.call("min");
             rig.answer("max");

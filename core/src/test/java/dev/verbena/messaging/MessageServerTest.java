@@ -287,6 +287,29 @@ class MessageServerTest {
         }
     }
 
+    /** The first message comes before the event that would let the channel say so. */
+    @Test
+    void aCloseBeforeTheConnectionStandsIsNoCrash() throws Exception {
+        CountDownLatch closed = new CountDownLatch(1);
+        MessageHandler closes =
+                (channel, message) -> {
+                    var _ = channel.closeAsync();
+                    closed.countDown();
+                };
+        try (FakeFabric fabric = new FakeFabric();
+                Poller poller = Poller.start(fabric.adapter, IdleStrategy.events());
+                MessageServer _ =
+                        MessageServer.listen(poller, port(PORT), SMALL, 1, closes, channel -> {})) {
+            fabric.network.silent.add("establish"); // the event comes late
+            MessageChannel channel = connect(poller);
+            channel.send(MemorySegment.ofArray(new byte[7]), LONG);
+            assertThat(closed.await(30, TimeUnit.SECONDS)).isTrue();
+            var _ = fabric.network.emit("ESTABLISHED", ConnectionEvent.Kind.ESTABLISHED, 0);
+            assertThat(channel.closed().get(30, TimeUnit.SECONDS))
+                    .isEqualTo(Status.CONNECTION_INVALID);
+        }
+    }
+
     /** The link-layer address of the next hop has changed: nobody has closed the channel. */
     @Test
     void aChannelThatTheConnectionManagerGivesUpIsLost() throws Exception {
