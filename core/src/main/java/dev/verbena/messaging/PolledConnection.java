@@ -458,9 +458,9 @@ abstract sealed class PolledConnection<C> implements AutoCloseable
     private void drain() {
         try {
             if (reason.isDraining()) {
-                poller.drain(queue);
+                poller.drain(receives.queue()); // first: a request that has failed ends it all
                 if (receives.queue() != queue) {
-                    poller.drain(receives.queue());
+                    poller.drain(queue);
                 }
             }
         } finally {

@@ -227,9 +227,13 @@ class SharedReceivesTest {
         }
     }
 
-    /** The pool's completion queue is another one than that of the channel's sends. */
-    @Test
-    void whatCameToThePoolBeforeTheEndIsDelivered() {
+    /**
+     * The pool's completion queue is another one than that of the channel's sends, in which there
+     * may be a request that has failed.
+     */
+    @ParameterizedTest
+    @ValueSource(booleans = {false, true})
+    void whatCameToThePoolBeforeTheEndIsDelivered(boolean fails) {
         try (OneThread two = new OneThread(OPTIONS, handler)) {
             PollerQueue ofPool = two.b.receives.queue();
             while (two.pollerOfB.reserve(1) == ofPool) {
@@ -240,6 +244,12 @@ class SharedReceivesTest {
             ChannelsByHand.connect(a, b);
             a.trySend(text("first")).orThrow();
             a.trySend(text("second")).orThrow();
+            int ignored = two.poller.poll(); // they have come, and are not polled
+            if (fails) {
+                two.device.failAt = 0;
+                two.device.failStatus = 5; // IBV_WC_WR_FLUSH_ERR
+                b.trySend(text("flushed")).orThrow();
+            }
             b.disconnected(Status.CONNECTION_INVALID);
             two.run();
             assertThat(b.isOpen()).isFalse();
