@@ -274,9 +274,9 @@ public final class Poller implements Pollers {
                 || Thread.currentThread() instanceof PollingThread;
     }
 
-    /** Whether a wait here would wait for itself. */
+    /** Whether a wait here would wait for itself; after the close, nobody polls. */
     boolean onPollingThread() {
-        return thread == Thread.currentThread();
+        return thread == Thread.currentThread() && !finished;
     }
 
     /**

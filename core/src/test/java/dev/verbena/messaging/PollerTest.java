@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.verbena.Adapter;
 import dev.verbena.FakeAdapters;
+import dev.verbena.LoggedMessages;
 import dev.verbena.internal.verbs.EventWait;
 import dev.verbena.internal.verbs.FakeDevice;
 
@@ -13,6 +14,8 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
 import java.time.Duration;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
 
 /** A poller of the caller's own thread. */
 @Timeout(60)
@@ -29,6 +32,30 @@ class PollerTest {
             assertThat(done[0]).isTrue();
         }
         device.dispose();
+    }
+
+    /** Otherwise it would poll closed queues, and log that, again and again. */
+    @Test
+    void afterItsCloseAWaitPollsNothing() {
+        FakeDevice device = new FakeDevice();
+        try (Adapter adapter = FakeAdapters.open(device)) {
+            Poller poller = Poller.onThisThread(adapter, IdleStrategy.busySpin());
+            var _ = new MessageChannel(poller, MessagingOptions.DEFAULTS, null);
+            poller.close();
+            List<String> log =
+                    LoggedMessages.of(
+                            () -> assertThat(waits(poller, Duration.ofMillis(10))).isFalse());
+            assertThat(log).isEmpty();
+        }
+        device.dispose();
+    }
+
+    private static boolean waits(Poller poller, Duration most) {
+        try {
+            return poller.awaitDone(new CompletableFuture<>(), most);
+        } catch (InterruptedException e) {
+            throw new AssertionError(e);
+        }
     }
 
     /** Each wait is a system call: after an event it polls, and asks the channel for no other. */
