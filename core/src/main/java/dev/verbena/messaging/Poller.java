@@ -49,6 +49,7 @@ public final class Poller implements Pollers {
 
     private static final Duration CLOSE_WITHIN = Duration.ofSeconds(10);
     private static final Duration CONNECTION_CLOSE_WITHIN = Duration.ofSeconds(30);
+    private static final Duration CENTURIES = Duration.ofNanos(Long.MAX_VALUE);
 
     /** The thread of a poller: what it runs must not wait, for this poller or another. */
     private static final class PollingThread extends Thread {
@@ -301,7 +302,8 @@ public final class Poller implements Pollers {
 
     /** Waits for a close, which may begin late; not in a handler or in an interrupted thread. */
     void awaitClosed(Object what, CompletableFuture<Status> closed, Duration late) {
-        Duration most = late.plus(CONNECTION_CLOSE_WITHIN);
+        Duration most =
+                late.compareTo(CENTURIES) < 0 ? late.plus(CONNECTION_CLOSE_WITHIN) : CENTURIES;
         try {
             if (!isDispatchingHere() && !awaitDone(closed, most)) {
                 throw new MessagingException(

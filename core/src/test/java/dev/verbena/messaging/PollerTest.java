@@ -14,6 +14,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
 import java.time.Duration;
+import java.time.temporal.ChronoUnit;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 
@@ -56,6 +57,21 @@ class PollerTest {
         } catch (InterruptedException e) {
             throw new AssertionError(e);
         }
+    }
+
+    /** Thirty seconds more than that must not overflow. */
+    @Test
+    void theLongestTimeoutIsNotTooLongForAClose() {
+        FakeDevice device = new FakeDevice();
+        try (Adapter adapter = FakeAdapters.open(device);
+                Poller poller = Poller.onThisThread(adapter, IdleStrategy.busySpin())) {
+            MessagingOptions options =
+                    MessagingOptions.DEFAULTS.withTimeout(ChronoUnit.FOREVER.getDuration());
+            MessageChannel channel = new MessageChannel(poller, options, null);
+            channel.close();
+            assertThat(channel.isClosed()).isTrue();
+        }
+        device.dispose();
     }
 
     /** Each wait is a system call: after an event it polls, and asks the channel for no other. */
