@@ -188,9 +188,9 @@ public final class MessageClient implements AutoCloseable {
             if (reason != null) {
                 return;
             }
+            attempts++; // first: if there is no memory for it, the next tick tries again
             made = new ConnectAttempt(poller, server, options, handler, this::attempted);
             attempt = made;
-            attempts++;
         }
         made.start();
     }
@@ -218,12 +218,20 @@ public final class MessageClient implements AutoCloseable {
         } else if (channel == null) {
             failed(Objects.requireNonNull(thrown));
         } else {
-            since = surroundings.nanoTime().getAsLong();
-            var _ = channel.closed().whenComplete((status, none) -> channelEnded(channel));
-            channel.opened(opened);
-            if (channel.isOpen()) {
-                waiting.complete(channel);
+            try {
+                established(channel, waiting);
+            } catch (Throwable t) { // out of memory, most likely: nobody would get the channel
+                channel.endFor(t);
             }
+        }
+    }
+
+    private void established(MessageChannel channel, CompletableFuture<MessageChannel> waiting) {
+        since = surroundings.nanoTime().getAsLong();
+        var _ = channel.closed().whenComplete((status, none) -> channelEnded(channel));
+        channel.opened(opened);
+        if (channel.isOpen()) {
+            waiting.complete(channel);
         }
     }
 

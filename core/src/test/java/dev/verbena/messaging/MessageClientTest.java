@@ -28,6 +28,7 @@ import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.LinkedBlockingDeque;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.Consumer;
@@ -131,6 +132,35 @@ class MessageClientTest {
             assertThat(client.channel(LONG).isOpen()).isTrue();
             assertThat(client.attempts()).isEqualTo(4);
             assertThat(client.closeReason()).isNull();
+        }
+    }
+
+    /** Nobody would ever get a channel for which there was no memory once it was established. */
+    @Test
+    void aChannelThatCannotBeGivenOutIsFollowedByANewOne() throws Exception {
+        Time time = new Time();
+        MessageClient.Surroundings real = time.surroundings();
+        AtomicBoolean fails = new AtomicBoolean(true);
+        MessageClient.Surroundings failing =
+                new MessageClient.Surroundings(
+                        () -> {
+                            if (fails.getAndSet(false)) {
+                                throw new OutOfMemoryError("injected");
+                            }
+                            return real.nanoTime().getAsLong();
+                        },
+                        real.random(),
+                        real.later());
+        try (FakeFabric fabric = new FakeFabric();
+                Poller poller = Poller.start(fabric.adapter, IdleStrategy.events());
+                MessageServer _ = server(poller, 2, channel -> {});
+                MessageClient client =
+                        new MessageClient(
+                                poller, port(PORT), SMALL, PAUSES, null, channel -> {}, failing)) {
+            client.begin();
+            time.endPause(poller);
+            assertThat(client.channel(LONG).isOpen()).isTrue();
+            assertThat(client.lastFailure()).hasCauseInstanceOf(OutOfMemoryError.class);
         }
     }
 
