@@ -101,12 +101,14 @@ public final class MessageServer implements AutoCloseable {
      *
      * @param poller polls for the channel
      * @param request of a peer that connects a channel, from {@link dev.verbena.Adapter#listen}. It
-     *     is answered in any case: a peer that is no channel is refused
+     *     is answered, unless this call throws: a peer that is no channel is refused
      * @param options how the channel is made
      * @param handler receives its messages, the first ones perhaps before the future is completed;
      *     null for {@link MessageChannel#receive}
      * @return a future of the channel, which is completed by the polling thread; or why the peer
      *     was refused, or gave up. If it is cancelled, the channel is closed once it is established
+     * @throws MessagingException INVALID_PARAMETER when the options have longer messages than the
+     *     device sends
      */
     @CheckReturnValue
     public static CompletableFuture<MessageChannel> acceptAsync(
