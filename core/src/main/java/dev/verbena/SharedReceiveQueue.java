@@ -53,7 +53,9 @@ public final class SharedReceiveQueue extends NativeObject {
         this.maxBuffers = maxBuffers;
         Adapter adapter = domain.adapter();
         this.control = adapter.device().control();
+        SharedQueues table;
         try {
+            table = adapter.queueDevice().sharedQueues(); // may start a thread, which may fail
             checkLimits(adapter, depth, maxBuffers);
             this.address =
                     Errno.check(
@@ -64,7 +66,6 @@ public final class SharedReceiveQueue extends NativeObject {
             abandon();
             throw t;
         }
-        SharedQueues table = adapter.queueDevice().sharedQueues();
         SharedReceives entered = null;
         try {
             synchronized (table) {

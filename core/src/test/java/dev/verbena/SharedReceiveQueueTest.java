@@ -3,11 +3,14 @@ package dev.verbena;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.verbena.internal.verbs.FakeDevice;
+
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CountDownLatch;
@@ -28,6 +31,28 @@ class SharedReceiveQueueTest {
         rig.a.connect(pair.address());
         pair.connect(rig.a.address());
         return pair;
+    }
+
+    /** The first queue of an adapter starts its event thread. */
+    @Test
+    void oneForWhichNoThreadCanBeStartedLeavesNothing() {
+        Error error = new Error("unable to create native thread");
+        FakeDevice device = new FakeDevice();
+        device.beforeStep =
+                step -> {
+                    if (step.equals("dataPath")) {
+                        throw error;
+                    }
+                };
+        Adapter adapter = FakeAdapters.open(device);
+        ProtectionDomain domain = adapter.createProtectionDomain();
+        assertThatThrownBy(() -> domain.createSharedReceiveQueue(4, 2, called::add))
+                .isSameAs(error);
+        domain.close();
+        adapter.close();
+        adapter.awaitClosed(Duration.ZERO);
+        assertThat(device.objects()).isZero();
+        device.dispose();
     }
 
     @Test

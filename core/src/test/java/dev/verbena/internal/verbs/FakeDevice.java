@@ -372,6 +372,7 @@ public final class FakeDevice extends FakeSettings {
 
     @Override
     public VerbsContext dataPath(Provider provider) {
+        beforeStep.accept("dataPath");
         return open();
     }
 
