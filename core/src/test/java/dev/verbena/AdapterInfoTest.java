@@ -3,9 +3,12 @@ package dev.verbena;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.verbena.internal.verbs.Errno;
 import dev.verbena.internal.verbs.FakeDevice;
 
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 import java.lang.foreign.MemorySegment;
 import java.util.function.Consumer;
@@ -68,6 +71,22 @@ class AdapterInfoTest {
                 .isInstanceOfSatisfying(
                         VerbenaException.class,
                         e -> assertThat(e.status()).isEqualTo(Status.INVALID_PARAMETER));
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"createQp", "createSrq"})
+    void aShortageDuringTheFirstProbeIsNoLimit(String call) {
+        try (Rig rig = rig(device -> {})) {
+            Adapter adapter = FakeAdapters.open(rig.device);
+            rig.device.beforeStep =
+                    step -> rig.device.controlError = step.equals(call) ? Errno.ENOMEM : 0;
+            assertThatThrownBy(adapter::info)
+                    .isInstanceOfSatisfying(
+                            VerbenaException.class,
+                            e -> assertThat(e.errno()).isEqualTo(Errno.ENOMEM));
+            rig.device.beforeStep = step -> {};
+            assertThat(adapter.info()).isEqualTo(rig.adapter.info());
+        }
     }
 
     @Test

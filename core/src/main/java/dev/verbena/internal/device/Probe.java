@@ -53,6 +53,9 @@ final class Probe {
     }
 
     private AdapterInfo probe(List<Port> ports) {
+        // A shortage, or whatever keeps the device from its smallest queue pair, is no limit.
+        long smallest = control.createQp(pd, cq, cq, 0, new QueuePairShape(1, 1, 1, 1, 0));
+        control.destroyQp(Errno.check(smallest, "ibv_create_qp", ""));
         int buffers =
                 largestByHalving(
                         device.maxInitiatorBuffers(),
@@ -185,6 +188,9 @@ final class Probe {
 
     private boolean sharedWorks(int depth, int buffers) {
         long srq = control.createSrq(pd, depth, buffers);
+        if (depth == 1 && srq == -Errno.ENOMEM) {
+            Errno.check(srq, "ibv_create_srq", "");
+        }
         return srq > 0 && control.destroySrq(srq) == 0;
     }
 
