@@ -61,6 +61,21 @@ class BufferListTest {
         assertThat(two.size()).isEqualTo(2);
     }
 
+    /** What fits was added: to a list that the device must not read, as its key is none. */
+    @Test
+    void aListFilledFromAnotherByHalfIsRefusedLikeThatOne() {
+        try (Rig rig = Rig.connected(QueuePairLimits.depths(4, 4));
+                Arena arena = Arena.ofShared()) {
+            MemorySegment memory = arena.allocate(8);
+            BufferList other = new BufferList(2).addUnregistered(memory).addUnregistered(memory);
+            BufferList list = new BufferList(1);
+            assertThatThrownBy(() -> list.add(other, 0, 16))
+                    .isInstanceOf(IndexOutOfBoundsException.class);
+            assertThat(list.size()).isEqualTo(1);
+            assertThat(rig.a.send(1, list)).isEqualTo(PostResult.NOT_REGISTERED);
+        }
+    }
+
     /** Its memory is there still, but the device does not know its key any more. */
     @Test
     void aClosedRegionIsRefused() {

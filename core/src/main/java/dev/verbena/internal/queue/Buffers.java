@@ -86,6 +86,12 @@ public final class Buffers {
      * @throws IndexOutOfBoundsException when the list is full
      */
     public boolean add(Buffers other, long offset, long length) {
+        if (length > 0) { // first: what is thrown or refused below may leave a part here
+            registered &= other.registered;
+            writable &= other.writable;
+            severalDomains |= other.severalDomains;
+            addDomain(other.domain);
+        }
         long skip = offset;
         long left = length;
         for (int i = 0; left > 0; i++) {
@@ -102,12 +108,6 @@ public final class Buffers {
             }
             skip = 0;
             left -= taken;
-        }
-        registered &= other.registered;
-        writable &= other.writable;
-        severalDomains |= other.severalDomains;
-        if (other.size > 0) {
-            addDomain(other.domain);
         }
         return true;
     }
