@@ -416,11 +416,12 @@ public final class Adapter extends NativeObject {
      * <p>Only that thread may create those queue pairs, post to them, bind and invalidate windows
      * on them, close them, and poll, arm, await and close this queue; on another thread these calls
      * throw {@link WrongThreadException} and have no effect, also after the owner thread ended.
-     * Queues that it did not close are destroyed when the adapter is closed, by any thread. {@link
-     * QueuePair#flush}, connecting, disconnecting and getters may be called from any thread. When
-     * another thread or the network changes such a queue pair (a disconnect by the peer, a flush,
-     * an overrun), posts are affected immediately; remaining work, such as posting deferred
-     * requests, is done by the owner thread in its next poll, arm, await or post.
+     * Queues that it did not close are destroyed when the adapter is closed, by any thread; if the
+     * owner thread ends later, when it is closed once more. {@link QueuePair#flush}, connecting,
+     * disconnecting and getters may be called from any thread. When another thread or the network
+     * changes such a queue pair (a disconnect by the peer, a flush, an overrun), posts are affected
+     * immediately; remaining work, such as posting deferred requests, is done by the owner thread
+     * in its next poll, arm, await or post.
      *
      * @param depth how many completions it must hold: the sum of the depths of all queues that
      *     report to it
@@ -521,6 +522,11 @@ public final class Adapter extends NativeObject {
 
     Quirks quirks() {
         return quirks;
+    }
+
+    @Override
+    void closeAgain(Teardown end) {
+        shut(end);
     }
 
     /** Reclaims the confined queues of threads that have ended without closing them. */

@@ -82,6 +82,9 @@ abstract class NativeObject implements AutoCloseable {
     /** Stops activity at the close by the owner, while dependants may still exist. */
     void shut(Teardown end) {}
 
+    /** Called by each further close by the owner. */
+    void closeAgain(Teardown end) {}
+
     /**
      * Throws if the current thread may not close this object. Called before the close changes
      * anything.
@@ -350,8 +353,10 @@ abstract class NativeObject implements AutoCloseable {
         if (markClosed()) {
             end.run(shut);
             end.run(release);
-            end.finish();
+        } else {
+            closeAgain(end);
         }
+        end.finish();
     }
 
     private boolean deviceGone() {

@@ -248,6 +248,20 @@ class ConfinementTest {
             assertThatThrownBy(pair::flush).isInstanceOf(IllegalStateException.class);
         }
 
+        /** The owner had not ended at the first close. */
+        @Test
+        void leavesWhatTheNextCloseOfTheAdapterDestroys() throws Exception {
+            elsewhere(
+                    () -> {
+                        queue = adapter.createConfinedCompletionQueue(64);
+                        adapter.close();
+                        return null;
+                    });
+            assertThat(device.objects()).isPositive();
+            adapter.close();
+            queue.awaitClosed(Duration.ZERO);
+        }
+
         @Test
         void mayHaveClosedAPart() throws Exception {
             elsewhere(
