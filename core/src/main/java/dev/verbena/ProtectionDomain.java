@@ -7,6 +7,7 @@ import dev.verbena.internal.queue.Domain;
 import dev.verbena.internal.queue.WindowTable;
 import dev.verbena.internal.runtime.Teardown;
 import dev.verbena.internal.util.Arguments;
+import dev.verbena.internal.verbs.Errno;
 
 import org.jspecify.annotations.Nullable;
 
@@ -29,12 +30,14 @@ public final class ProtectionDomain extends NativeObject {
     ProtectionDomain(Adapter adapter) {
         super(adapter);
         this.adapter = adapter;
-        long answer = adapter.device().control().allocatePd();
-        if (answer < 0) {
+        try {
+            long answer = adapter.device().control().allocatePd();
+            this.handle =
+                    new Domain(Errno.check(answer, "ibv_alloc_pd(" + adapter.name() + ")", ""));
+        } catch (Throwable t) {
             abandon();
-            throw VerbenaException.of("ibv_alloc_pd(" + adapter.name() + ")", answer, "");
+            throw t;
         }
-        this.handle = new Domain(answer);
     }
 
     /**

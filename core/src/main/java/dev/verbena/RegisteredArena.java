@@ -57,10 +57,10 @@ public final class RegisteredArena extends NativeObject implements Arena {
     private long end; // of the current slab
 
     private RegisteredArena(
-            ProtectionDomain domain, long slabBytes, long maxBytes, Access... rights) {
+            ProtectionDomain domain, long slabBytes, long maxBytes, Access[] rights) {
         super(domain);
         this.domain = domain;
-        this.rights = rights.clone();
+        this.rights = rights;
         this.slabBytes = slabBytes;
         this.maxBytes = align(maxBytes, slabBytes);
     }
@@ -76,7 +76,7 @@ public final class RegisteredArena extends NativeObject implements Arena {
             throw new IllegalArgumentException(
                     "The maximum is from 1 to 2^46 bytes, not %,d".formatted(maxBytes));
         }
-        return new RegisteredArena(domain, slabBytes, maxBytes, rights);
+        return new RegisteredArena(domain, slabBytes, maxBytes, rights.clone());
     }
 
     /**

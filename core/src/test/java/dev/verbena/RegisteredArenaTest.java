@@ -9,6 +9,7 @@ import static java.lang.foreign.ValueLayout.JAVA_BYTE;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
 import dev.verbena.internal.verbs.Errno;
+import dev.verbena.internal.verbs.FakeDevice;
 import dev.verbena.internal.verbs.Pages;
 
 import org.junit.jupiter.api.AfterEach;
@@ -42,6 +43,27 @@ class RegisteredArenaTest {
     void close() {
         arena.close();
         rig.close();
+    }
+
+    /** Neither an arena nor a domain that could not be created keeps what it needs open. */
+    @Test
+    void whatCannotBeCreatedLeavesNothing() {
+        FakeDevice device = new FakeDevice();
+        Adapter adapter = FakeAdapters.open(device);
+        ProtectionDomain domain = adapter.createProtectionDomain();
+        assertThatThrownBy(() -> domain.createArena(1 << 20, 1 << 20, (Access[]) null))
+                .isInstanceOf(NullPointerException.class);
+        domain.close();
+        domain.awaitClosed(Duration.ZERO);
+        Error error = new Error("no memory");
+        device.beforeStep =
+                step -> {
+                    throw error;
+                };
+        assertThatThrownBy(adapter::createProtectionDomain).isSameAs(error);
+        adapter.close();
+        adapter.awaitClosed(Duration.ZERO);
+        device.dispose();
     }
 
     @Test
