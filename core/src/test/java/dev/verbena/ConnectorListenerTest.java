@@ -98,6 +98,16 @@ class ConnectorListenerTest extends ConnectorRig {
         get(connecting);
     }
 
+    /** Its address may be another's by now. */
+    @Test
+    void aPauseThatAnErrorHasEndedIsReportedByTheNextResume() {
+        Listener listener = listener();
+        Error error = new Error("no memory");
+        network.creating.set(error);
+        assertThatThrownBy(listener::pause).isSameAs(error);
+        assertThat(failure(listener::resume)).hasCause(error);
+    }
+
     @Test
     void itsCloseFreesTheAddressWhileConnectorsLive() throws Exception {
         Connector[] both = connected();

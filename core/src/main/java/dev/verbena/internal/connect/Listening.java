@@ -169,9 +169,9 @@ public final class Listening implements ConnectionEvents.Handler {
             close();
             try {
                 identifier = bound(address);
-            } catch (VerbenaException e) {
-                broken = e;
-                throw e;
+            } catch (Throwable t) {
+                broken = FailureMessages.thrown(t);
+                throw t;
             }
         }
     }
