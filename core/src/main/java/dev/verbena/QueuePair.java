@@ -195,7 +195,8 @@ public final class QueuePair extends NativeObject implements SendRequests {
      * @param peer the other queue pair's address
      * @param options how packets travel, and when they are sent again
      * @throws IllegalStateException when it was connected or flushed already, or is closed
-     * @throws VerbenaException when the device refuses the address or an option
+     * @throws VerbenaException when the device refuses the address or an option; if it did not
+     *     refuse the first of two steps, this queue pair is flushed
      */
     public void connect(QueuePairAddress peer, PathOptions options) {
         Arguments.notNull(options, "options");

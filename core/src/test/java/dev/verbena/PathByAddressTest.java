@@ -157,5 +157,7 @@ class PathByAddressTest {
                 .isInstanceOf(VerbenaException.class)
                 .hasMessageContaining("RTS")
                 .hasMessageContaining("retries 7");
+        // The device has no way from ready-to-receive back to where a connect begins.
+        assertThat(rig.a.state()).isEqualTo(QueuePairState.FLUSHED);
     }
 }

@@ -83,8 +83,10 @@ public final class AddressedConnection {
             UnaryOperator<String> advice) {
         ConnectEvent event =
                 FlightRecording.connecting(pair.deviceName(), pair.number(), "by address", peer);
+        boolean changed = false;
         try {
             moveToReadyToReceive(to, options, advice);
+            changed = true;
             int reads = Math.min(pair.outboundReads(), to.inboundReads());
             try (StateChange change =
                     StateChange.readyToSend(firstSequence, reads, to.sharedReceives())) {
@@ -95,7 +97,11 @@ public final class AddressedConnection {
             pair.connected(peer, to.invalidatable(), reads);
         } catch (Throwable t) {
             setConnected(false);
-            pair.progress().giveUpConnecting();
+            if (changed) {
+                var _ = pair.flush(); // of no other use: no state leads back to the first
+            } else {
+                pair.progress().giveUpConnecting();
+            }
             if (event != null) {
                 event.end(t);
             }
