@@ -319,7 +319,8 @@ public final class Connector extends NativeObject {
      * Ends the connection (NdkDisconnect), and waits until the peer has confirmed. Posts are
      * refused immediately. For up to half of the deadline, outstanding requests may still complete;
      * then the rest, including receives, is cancelled as by {@link QueuePair#flush}. Does nothing
-     * if already disconnected.
+     * if already disconnected. While another call disconnects, this one waits for that: its own
+     * deadline, interrupt or cancel ends only the wait.
      *
      * @param options only the deadline is used
      * @throws VerbenaException IO_TIMEOUT if the peer does not confirm in time (the connection has

@@ -133,6 +133,26 @@ class DisconnectTest extends ConnectorRig {
     }
 
     @Test
+    void theSecondOfTwoDisconnectsHasItsOwnDeadlineAndEndsOnlyItsOwnWait() throws Exception {
+        Connector[] both = connected();
+        device.running = false;
+        near.write(5, new BufferList(1), 0, 0, OpFlags.SILENT_SUCCESS).orThrow();
+        CompletableFuture<Void> first = both[0].disconnectAsync(DEFAULTS);
+        assertThat(failure(both[0].disconnectAsync(SOON)).status()).isEqualTo(Status.IO_TIMEOUT);
+        CompletableFuture<Void> cancelled = both[0].disconnectAsync(DEFAULTS);
+        cancelled.cancel(true);
+        Thread.currentThread().interrupt();
+        assertThat(failure(() -> both[0].disconnect()).status()).isEqualTo(Status.CANCELLED);
+        assertThat(Thread.interrupted()).isTrue();
+        assertThat(first).isNotDone();
+        CompletableFuture<Void> last = both[0].disconnectAsync(DEFAULTS);
+        device.running = true;
+        device.run();
+        get(first);
+        get(last);
+    }
+
+    @Test
     void requestsThatDoNotEndAreCancelled() throws Exception {
         Connector[] both = connected();
         device.running = false;

@@ -207,7 +207,7 @@ final class ConnectionActions {
             case FLUSH_AND_DISCONNECT -> flushAndDisconnect(outcome);
             case CONFIRM_DISCONNECT -> confirmDisconnect(outcome);
             case FINISH_DISCONNECT -> finishDisconnect(outcome);
-            case JOIN_DISCONNECT -> outcome.result = outstandingStep().future();
+            case JOIN_DISCONNECT -> joinDisconnect((Disconnect) input, from, outcome);
             case FLUSH_AND_RELEASE -> flushAndRelease(outcome);
             case REPORT_END -> reportEnd(((Event) input).event());
             case REPORT_FAILED_REQUEST -> reportFailedRequest();
@@ -388,6 +388,14 @@ final class ConnectionActions {
         queuePair().flush();
         identifier().disconnect();
         finishDisconnect(outcome);
+    }
+
+    private void joinDisconnect(Disconnect call, ConnectionState from, Outcome outcome) {
+        outcome.result =
+                outstandingStep()
+                        .join(
+                                call.timeout(),
+                                () -> FailureMessages.deadline(from, peer, call.timeout()));
     }
 
     private void finishDisconnect(Outcome outcome) {

@@ -114,12 +114,18 @@ public final class ConnectionStateMachine implements ConnectionEvents.Handler {
     }
 
     /**
-     * Cancels a step that its caller does not want any more; does nothing if it has ended.
+     * Cancels a step that its caller does not want any more, or the wait of a caller that joined
+     * it; does nothing if it has ended.
      *
      * @param why the message of the failure that the future completes with
      */
     public void cancel(CompletableFuture<Void> step, String why) {
-        failStep(step, ConnectionTrigger.CANCEL, () -> new VerbenaException(Status.CANCELLED, why));
+        Supplier<VerbenaException> reason = () -> new VerbenaException(Status.CANCELLED, why);
+        if (step instanceof ConnectionStep.Joined) {
+            step.completeExceptionally(reason.get());
+        } else {
+            failStep(step, ConnectionTrigger.CANCEL, reason);
+        }
     }
 
     /**

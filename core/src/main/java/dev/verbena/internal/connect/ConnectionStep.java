@@ -8,9 +8,13 @@ import org.jspecify.annotations.Nullable;
 import java.time.Duration;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
+import java.util.function.Supplier;
 
 /** A call of NDK's that waits for the peer: its future and its deadline. */
 final class ConnectionStep {
+    /** A wait for a step of another caller: to fail it ends only the wait. */
+    static final class Joined extends CompletableFuture<Void> {}
+
     // How often a drain is looked at: the interval doubles from one to the other.
     private static final long FIRST_INTERVAL = TimeUnit.MICROSECONDS.toNanos(200);
     private static final long LAST_INTERVAL = TimeUnit.MILLISECONDS.toNanos(20);
@@ -69,6 +73,30 @@ final class ConnectionStep {
     int millisecondsLeft() {
         long left = TimeUnit.NANOSECONDS.toMillis(deadline - System.nanoTime());
         return Math.clamp(left, 1, Integer.MAX_VALUE);
+    }
+
+    /**
+     * The future of a further caller that waits for this step.
+     *
+     * @param late what the future fails with when the caller's own timeout is over
+     */
+    Joined join(Duration limit, Supplier<VerbenaException> late) {
+        Joined joined = new Joined();
+        Timers.Timer end =
+                timers.after(
+                        TimeUnit.NANOSECONDS.convert(limit),
+                        () -> joined.completeExceptionally(late.get()));
+        var _ = joined.whenComplete((nothing, thrown) -> end.cancel());
+        var _ =
+                future.whenComplete(
+                        (nothing, thrown) -> {
+                            if (thrown == null) {
+                                joined.complete(null);
+                            } else {
+                                joined.completeExceptionally(thrown);
+                            }
+                        });
+        return joined;
     }
 
     void cancelDeadline() {

@@ -116,7 +116,7 @@ final class ConnectionTable {
         CONFIRM_DISCONNECT,
         /** Releases everything; the step succeeds. */
         FINISH_DISCONNECT,
-        /** The caller gets the future of the disconnect that has begun. */
+        /** The caller waits for the disconnect that has begun, up to its own deadline. */
         JOIN_DISCONNECT,
         /** Flushes and releases what was left as it was when the peer disconnected. */
         FLUSH_AND_RELEASE,

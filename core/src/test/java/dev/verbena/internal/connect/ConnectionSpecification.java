@@ -164,7 +164,8 @@ final class ConnectionSpecification {
               DISCONNECT_UNANSWERED -> ENDED: flush, destroy, used, fails IO_TIMEOUT, ends LOCAL
               CLOSE -> CLOSING: flush, fails CANCELLED, ends LOCAL
             DRAINING DISCONNECTING
-              DISCONNECT -> same: joins
+            # Another caller, which waits for the end of the same disconnect.
+              DISCONNECT -> same: step begins
               DEADLINE -> ENDED: flush, destroy, used, fails IO_TIMEOUT, ends LOCAL
               CANCEL -> ENDED: flush, destroy, used, fails CANCELLED, ends LOCAL
               EVENT_THREAD_ENDED -> ENDED: flush, destroy, used, fails INTERNAL_ERROR, ends LOCAL
