@@ -165,8 +165,13 @@ public final class RdmaServerChannel extends AbstractServerChannel implements Se
         Connector next = waiting.poll();
         while (next != null) {
             readPending = false;
-            round.incMessagesRead(1);
-            pipeline().fireChannelRead(new RdmaChannel(this, next));
+            try {
+                round.incMessagesRead(1);
+                pipeline().fireChannelRead(new RdmaChannel(this, next));
+            } catch (Throwable t) { // out of memory: others are accepted all the same
+                next.close(); // refuses the peer
+                pipeline().fireExceptionCaught(t);
+            }
             next =
                     round.continueReading() && accepting.get() < MOST_ACCEPTING
                             ? waiting.poll()

@@ -27,7 +27,10 @@ import io.netty.channel.ChannelInboundHandlerAdapter;
 import io.netty.channel.ChannelInitializer;
 import io.netty.channel.ChannelOption;
 import io.netty.channel.EventLoopGroup;
+import io.netty.channel.FixedRecvByteBufAllocator;
 import io.netty.channel.MultiThreadIoEventLoopGroup;
+import io.netty.channel.RecvByteBufAllocator;
+import io.netty.channel.RecvByteBufAllocator.DelegatingHandle;
 
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -41,6 +44,7 @@ import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.logging.LogRecord;
 
@@ -132,6 +136,34 @@ class RdmaServerChannelTest {
             assertThat(pair.listening.waiting).hasSize(1);
             pair.listening.accepted();
             connects.sync();
+        }
+    }
+
+    /** As when its child finds no memory. Netty's bootstrap then accepts none for a second. */
+    @Test
+    @SuppressWarnings("deprecation") // no other handle delegates
+    void aPeerThatCannotBeAcceptedKeepsNoOthersOut() throws Exception {
+        AtomicBoolean full = new AtomicBoolean(true);
+        RecvByteBufAllocator throwing =
+                () ->
+                        new DelegatingHandle(new FixedRecvByteBufAllocator(1).newHandle()) {
+                            @Override
+                            public void incMessagesRead(int count) {
+                                if (full.getAndSet(false)) {
+                                    throw new OutOfMemoryError("as if");
+                                }
+                                super.incMessagesRead(count);
+                            }
+                        };
+        try (Connected pair =
+                new Connected(
+                        RdmaOptions.DEFAULTS,
+                        server -> server.option(ChannelOption.RECVBUF_ALLOCATOR, throwing),
+                        client -> {})) {
+            ChannelFuture first = connect(pair);
+            assertThat(first.await(20, TimeUnit.SECONDS)).isTrue();
+            assertThat(first.cause()).isInstanceOf(ConnectException.class);
+            assertThat(pair.connect().isActive()).isTrue();
         }
     }
 
