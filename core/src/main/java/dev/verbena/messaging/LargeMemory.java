@@ -18,7 +18,7 @@ import java.util.function.IntSupplier;
  * <p>A block for a message that comes is cleared if another channel may have used it: a peer that
  * announces a message, and does not write it, must not make a program send it what other peers have
  * sent. All blocks for messages that come have a limit, so that many peers cannot take all memory
- * that a process may lock. The last quarter is for channels that have no block: those with many
+ * that a process may lock. The second half is for channels that have no message: those with many
  * that nobody reads or writes do not stall the others. Blocks are kept only as far as all blocks
  * together do not exceed what the channels may take.
  */
@@ -26,7 +26,7 @@ final class LargeMemory implements AutoCloseable {
     private static final int KEPT_TICKS = 50;
     private static final int SMALLEST_SHIFT = 12;
     private static final int MOST_SHARES = 64; // of what one channel may take
-    private static final int SHARES_OF_MORE = 48; // of these, for channels that have some already
+    private static final int SHARES_OF_MORE = 32; // of these, for channels that have some already
     private static final int STEPS = 4; // sizes from one power of two to the next
     private static final int STEP_SHIFT = Integer.numberOfTrailingZeros(STEPS);
     private static final int SIZES = (Integer.SIZE - SMALLEST_SHIFT) * STEPS;

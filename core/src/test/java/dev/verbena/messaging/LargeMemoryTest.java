@@ -97,7 +97,7 @@ class LargeMemoryTest {
 
     /** Or peers whose messages nobody reads, or that write none, would stall those of others. */
     @Test
-    void theLastQuarterIsForChannelsThatHaveNone() {
+    void theSecondHalfIsForChannelsThatHaveNone() {
         keeps = true;
         try (OneThread two = open(OPTIONS.withLargeMemory(300_000))) {
             LargeMemory memory = two.pollerOfB.memory().large();
