@@ -199,7 +199,7 @@ public final class Connector extends NativeObject {
      *
      * @param options only {@link ConnectionOptions#assumingInvalidatablePeer} is used
      * @throws VerbenaException CONNECTION_ABORTED if the peer gave up meanwhile or a verb failed;
-     *     CONNECTION_INVALID when no peer has accepted
+     *     CONNECTION_INVALID when no peer has accepted; INSUFFICIENT_RESOURCES; DEVICE_REMOVED
      */
     public void completeConnect(ConnectionOptions options) {
         ensureOpen();
@@ -228,7 +228,8 @@ public final class Connector extends NativeObject {
      *     it was refused because this call came too late (see {@link Listener}); IO_TIMEOUT if the
      *     peer does not complete in time; CONNECTION_ACTIVE if connector or queue pair is
      *     connected; CONNECTION_INVALID if this connector is not a request; INVALID_BUFFER_SIZE for
-     *     too much private data; CANCELLED when interrupted or closed; DEVICE_REMOVED
+     *     too much private data; CANCELLED when interrupted or closed; INSUFFICIENT_RESOURCES;
+     *     DEVICE_REMOVED
      */
     public void accept(QueuePair queuePair, ConnectionOptions options) {
         await(beginAccept(queuePair, options));

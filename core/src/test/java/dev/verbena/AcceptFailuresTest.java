@@ -206,6 +206,16 @@ class AcceptFailuresTest extends ConnectorRig {
         assertThat(device.inError(far.handle().address())).isTrue();
     }
 
+    /** The peer has nothing to do with it. */
+    @ParameterizedTest
+    @CsvSource({"5, DEVICE_REMOVED", "19, DEVICE_REMOVED", "12, INSUFFICIENT_RESOURCES"})
+    void aFailureOfThisMachineIsNotBlamedOnThePeer(int errno, Status status) throws Exception {
+        network.errors.put("accept", errno);
+        VerbenaException e = failure(asked().acceptAsync(far, DEFAULTS));
+        assertThat(e.status()).isEqualTo(status);
+        assertThat(e).hasMessageNotContaining("gave up");
+    }
+
     @ParameterizedTest
     @ValueSource(strings = {"fillIn 1", "fillIn 3", "establish"})
     void eachCallMayFailWhileCompleting(String call) throws Exception {

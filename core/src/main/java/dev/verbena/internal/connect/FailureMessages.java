@@ -200,7 +200,8 @@ public final class FailureMessages {
      */
     static VerbenaException whileAnswering(VerbenaException f, @Nullable InetSocketAddress peer) {
         return switch (f.errno()) {
-            case 0, Errno.ENETUNREACH, Errno.EHOSTUNREACH, Errno.ETIMEDOUT, Errno.ENXIO -> f;
+            case 0, Errno.ENETUNREACH, Errno.EHOSTUNREACH, Errno.ETIMEDOUT -> f;
+            case Errno.ENXIO, Errno.EIO, Errno.ENODEV, Errno.ENOMEM -> f; // of this machine
             default -> {
                 boolean ofDevice = f.verb().startsWith(QueuePairHandle.CALL); // and not of the peer
                 yield new VerbenaException(

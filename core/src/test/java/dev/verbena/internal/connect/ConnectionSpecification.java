@@ -66,7 +66,7 @@ final class ConnectionSpecification {
             ACCEPTED_BY_PEER
               COMPLETE_CONNECT -> ESTABLISHED: INIT, RTR, RTS, establish, open
               COMPLETE_CONNECT if establish fails \
-                -> IDLE: INIT, RTR, RTS, establish, flush, destroy, used, throws CONNECTION_ABORTED
+                -> IDLE: INIT, RTR, RTS, establish, flush, destroy, used, throws INSUFFICIENT_RESOURCES
               REJECT -> IDLE: reject, destroy, fresh
               REJECT if reject fails -> IDLE: reject, destroy, fresh, throws CONNECTION_ABORTED
               REJECT if reject throws -> IDLE: destroy, fresh, throws StackOverflowError
@@ -88,7 +88,7 @@ final class ConnectionSpecification {
             REQUESTED
               ACCEPT -> ACCEPTING: INIT, RTR, RTS, accept, step begins
               ACCEPT if accept fails \
-                -> FAILED: INIT, RTR, RTS, accept, flush, destroy, used, throws CONNECTION_ABORTED
+                -> FAILED: INIT, RTR, RTS, accept, flush, destroy, used, throws INSUFFICIENT_RESOURCES
               REJECT -> FAILED: reject, destroy
               REJECT if reject fails -> FAILED: reject, destroy, throws CONNECTION_ABORTED
               REJECT if reject throws -> FAILED: destroy, throws StackOverflowError
