@@ -253,6 +253,7 @@ class CompletionChannelTest {
             boolean[] armed = new boolean[count];
             int[] unpolled = new int[count];
             boolean[] due = new boolean[count]; // something came since the last notification
+            int descriptor = seed > 3 ? bundle.channel.eventDescriptor() : -1;
             for (int step = 0; step < 5000; step++) {
                 int index = random.nextInt(count);
                 switch (random.nextInt(4)) {
@@ -272,7 +273,7 @@ class CompletionChannelTest {
                         unpolled[index] = 0;
                         due[index] = false;
                     }
-                    default -> awaitAll(bundle, armed, unpolled, due);
+                    default -> awaitAll(bundle, armed, unpolled, due, descriptor);
                 }
             }
             assertThat(bundle.device.mostEventsNotTaken).isLessThanOrEqualTo(2 * count);
@@ -283,10 +284,14 @@ class CompletionChannelTest {
     }
 
     /** Awaits until nothing is due; a queue that is returned was armed and had something. */
-    private static void awaitAll(Bundle bundle, boolean[] armed, int[] unpolled, boolean[] due) {
+    private static void awaitAll(
+            Bundle bundle, boolean[] armed, int[] unpolled, boolean[] due, int descriptor) {
         boolean[] expected = new boolean[due.length];
         for (int i = 0; i < due.length; i++) {
             expected[i] = armed[i] && due[i];
+            if (expected[i] && descriptor >= 0) {
+                assertThat(Descriptors.await(0, descriptor)).as("queue %d wakes", i).isOne();
+            }
         }
         CompletionQueue fired = bundle.channel.await(Duration.ZERO);
         while (fired != null) {

@@ -81,7 +81,7 @@ public final class EventChannel<M extends EventChannel.Member> {
             synchronized (EventChannel.this) {
                 stale = true;
                 boolean others = first != null && (first != this || next != null);
-                if (joined != NONE && !others && !wokenUp) {
+                if (joined != NONE && !others && !wokenUp && !lookAtAll) {
                     Descriptors.drain(eventFd); // or the program's loop would wake for it
                 }
             }
@@ -106,14 +106,10 @@ public final class EventChannel<M extends EventChannel.Member> {
                 if (sleeping) {
                     return unread;
                 }
-                Entry before = last;
                 while (arrived < unread && takeEvents(1, this)) {
                     continue;
                 }
                 arrived = 0;
-                if (last != before) {
-                    wakeWaiting();
-                }
                 return 0;
             }
         }
@@ -258,6 +254,9 @@ public final class EventChannel<M extends EventChannel.Member> {
             entry.arrived++;
             if (entry != arming) {
                 add(entry);
+                if (arming != null) {
+                    wakeWaiting(); // the event makes the channel readable no longer
+                }
             }
         }
     }

@@ -309,6 +309,34 @@ class EventChannelTest {
     }
 
     @Test
+    void anEventOfAClearedQueueThatAnotherTakesWakesALoop() {
+        Member cleared = new Member();
+        Member other = new Member();
+        int descriptor = channel.descriptor();
+        cleared.entry.raise();
+        cleared.entry.clear();
+        device.bringEvent(cleared.queue);
+        assertThat(other.entry.takeUnread(1)).isZero();
+        assertThat(Descriptors.await(0, descriptor)).isNotZero();
+        assertThat(channel.await(LONG)).isSameAs(cleared);
+        assertThat(cleared.collected).containsExactly(1);
+    }
+
+    @Test
+    void aClearLeavesALoopAwakeForAnEventThatAnErrorHasLost() {
+        Member member = new Member();
+        Member other = new Member();
+        int descriptor = channel.descriptor();
+        device.takingCompletionEvent.set(new StackOverflowError("a test"));
+        device.bringEvent(other.queue);
+        assertThatThrownBy(() -> member.entry.takeUnread(1)).isInstanceOf(StackOverflowError.class);
+        member.entry.raise();
+        member.entry.clear();
+        assertThat(Descriptors.await(0, descriptor)).isNotZero();
+        assertThat(channel.await(LONG)).isNotNull();
+    }
+
+    @Test
     void itsDescriptorsAreClosedWithIt() {
         int next = Descriptors.newEventFd(); // the lowest that is free
         Descriptors.close(next);
