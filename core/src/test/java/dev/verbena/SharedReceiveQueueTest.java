@@ -9,6 +9,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 import java.time.Duration;
 import java.util.ArrayList;
@@ -283,22 +284,30 @@ class SharedReceiveQueueTest {
     }
 
     /** With a completion queue for each connection, what nobody has polled goes with it. */
-    @Test
-    void receivesThatNobodyPollsMayBePostedAgainWhenTheirQueueIsClosed() {
-        SharedReceiveQueue shared = rig.domain.createSharedReceiveQueue(2, 1, called::add);
+    @ParameterizedTest
+    @ValueSource(strings = {"closed last", "closed first", "confined and closed first"})
+    void receivesThatNobodyPollsMayBePostedAgainWhenTheirQueueIsClosed(String kind) {
+        int count = 70; // more than one native poll takes
+        SharedReceiveQueue shared = rig.domain.createSharedReceiveQueue(count, 1, called::add);
         for (int round = 0; round < 3; round++) {
-            CompletionQueue own = rig.adapter.createCompletionQueue(8);
+            CompletionQueue own =
+                    kind.startsWith("confined")
+                            ? rig.adapter.createConfinedCompletionQueue(count)
+                            : rig.adapter.createCompletionQueue(count);
             QueuePair c =
                     rig.domain.createQueuePair(own, own, shared, QueuePairLimits.depths(4, 1));
             QueuePair peer =
                     rig.domain.createQueuePair(rig.queue, rig.queue, QueuePairLimits.depths(4, 1));
             peer.connect(c.address());
             c.connect(peer.address());
-            for (int i = 0; i < 2; i++) {
-                shared.receive(i, rig.bytes(8)).orThrow();
-                peer.send(10 + i, rig.bytes(1)).orThrow();
+            if (kind.endsWith("first")) {
+                own.close();
             }
-            assertThat(rig.poll()).hasSize(2); // the sends
+            for (int i = 0; i < count; i++) {
+                shared.receive(i, rig.bytes(8)).orThrow();
+                peer.send(100 + i, rig.bytes(1)).orThrow();
+                assertThat(rig.poll()).hasSize(1); // the send
+            }
             c.close();
             own.close();
             peer.close();

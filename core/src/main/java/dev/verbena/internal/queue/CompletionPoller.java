@@ -187,7 +187,8 @@ public final class CompletionPoller {
 
     /**
      * Closes the queue for posts and polls, after the thread in it has left. Shared receives that
-     * have ended here, and that nobody polls any more, may be posted again.
+     * have ended here, and that nobody polls any more, may be posted again; those that its queue
+     * pairs use up later, when they are closed.
      */
     public void close() {
         try {
@@ -305,6 +306,33 @@ public final class CompletionPoller {
         }
     }
 
+    /**
+     * For the close of a queue pair: keeps the shared receives that it used up for the consumer, or
+     * frees their slots if this queue is closed and not destroyed yet.
+     */
+    void drainShared() {
+        if (!drain() && !lock.run(() -> {})) {
+            freeShared();
+        }
+    }
+
+    /**
+     * Leaves all ledgers alone: the lock is closed, and posts use theirs without it. The monitor is
+     * for queue pairs that are closed at the same time.
+     */
+    private synchronized void freeShared() {
+        do {
+            for (; next < end; next++) {
+                long id = raw.id(next);
+                SharedReceives.Slot receive = WorkId.isShared(id) ? takeShared(id) : null;
+                if (receive != null) {
+                    receive.delivered();
+                }
+            }
+            refill(BATCH);
+        } while (end > 0);
+    }
+
     private int ask(int count) {
         int came = context.pollCq(address, count, raw);
         if (came < 0) {
@@ -379,13 +407,9 @@ public final class CompletionPoller {
     }
 
     private void takeShared(int index, long id, @Nullable CompletionRecords to) {
-        SharedReceives queue = sharedQueues.find(id);
-        if (queue == null) {
-            return; // closed
-        }
-        SharedReceives.Slot receive = queue.take(WorkId.sequence(id));
+        SharedReceives.Slot receive = takeShared(id);
         if (receive == null) {
-            return; // refused, and kept by the provider all the same
+            return;
         }
         Endpoint endpoint = registry.sharing(raw.queuePairNumber(index));
         if (endpoint == null) {
@@ -394,6 +418,12 @@ public final class CompletionPoller {
         }
         endpoint.receiveCounts().sharedReceive();
         delivery.deliver(raw, index, endpoint, receive, OperationType.RECEIVE, receive.context, to);
+    }
+
+    /** Null if its queue is closed, or if it was refused and the provider kept it all the same. */
+    private SharedReceives.@Nullable Slot takeShared(long id) {
+        SharedReceives queue = sharedQueues.find(id);
+        return queue == null ? null : queue.take(WorkId.sequence(id));
     }
 
     /**

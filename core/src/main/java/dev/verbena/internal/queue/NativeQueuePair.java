@@ -530,7 +530,7 @@ public abstract class NativeQueuePair extends Endpoint {
                 // When the time runs out, it is destroyed all the same, and may lose a receive.
                 var _ = Threads.await(sharedReceivesReturned(), Duration.ofNanos(left));
             }
-            receiveCompletions.poller().drain();
+            receiveCompletions.poller().drainShared();
         } else {
             receives.closeAndFinish(closeTimeout(), this::toError);
         }
