@@ -297,6 +297,32 @@ class ArmTest {
         }
     }
 
+    /** The callback is busy while the queue breaks and is armed twice. */
+    @Test
+    void eachCallbackOfABrokenQueueSaysSo() throws Exception {
+        CountDownLatch first = new CountDownLatch(1);
+        LinkedBlockingQueue<Status> called = new LinkedBlockingQueue<>();
+        try (Rig rig =
+                new Rig(
+                                QueuePairLimits.depths(16, 16),
+                                device -> {},
+                                status -> {
+                                    called.add(status);
+                                    Until.reached(first);
+                                })
+                        .connect()) {
+            rig.queue.arm(NotifyType.ANY);
+            message(rig, OpFlags.NONE);
+            assertThat(Until.next(called)).isEqualTo(Status.SUCCESS);
+            rig.device.raise(AdapterEvent.Type.COMPLETION_QUEUE_FAILED);
+            Until.holds(() -> rig.queue.events().broken() != null);
+            assertThat(rig.queue.arm(NotifyType.ANY)).isTrue();
+            assertThat(rig.queue.arm(NotifyType.ANY)).isTrue();
+            first.countDown();
+            assertThat(Until.next(called, 2)).containsOnly(Status.BUFFER_OVERFLOW);
+        }
+    }
+
     @Test
     void aBrokenQueueTakesItsQueuePairsWithIt() {
         try (Rig rig = rig(FakeDevice.PLAIN)) {

@@ -42,6 +42,7 @@ public class CompletionArming implements EventChannel.Member, CompletionPoller.L
     private @Nullable NotifyType armed; // until the consumer was notified
     private @Nullable Status fired; // what the consumer is to be notified of
     private int callbacksBefore; // of earlier arms that have fired, too
+    private Status before = Status.SUCCESS; // of those: a failure if one of them has fired with it
     private int unread; // events that were requested and not taken from the channel
     private boolean collecting; // the result is returned at once: no thread has to be woken
     private long seen; // how much had been kept when the consumer was last notified
@@ -90,7 +91,7 @@ public class CompletionArming implements EventChannel.Member, CompletionPoller.L
      */
     public synchronized boolean arm(NotifyType type) {
         if (fired != null) {
-            supersede();
+            supersede(fired);
         }
         armed = join(armed, type);
         Status failure = broken;
@@ -117,9 +118,10 @@ public class CompletionArming implements EventChannel.Member, CompletionPoller.L
      * dropped, because the consumer may have polled the completions; if they are still there, the
      * queue fires again. With a callback, each arm that fired gets its own.
      */
-    private void supersede() {
+    private void supersede(Status status) {
         fired = null;
         if (calledBack) {
+            before = callbacksBefore == 0 || status != Status.SUCCESS ? status : before;
             callbacksBefore++;
             armed = null;
             seen = poller.counts().keptEver();
@@ -234,7 +236,7 @@ public class CompletionArming implements EventChannel.Member, CompletionPoller.L
     private @Nullable Status takeFired() {
         if (callbacksBefore > 0) {
             callbacksBefore--;
-            return Status.SUCCESS;
+            return before;
         }
         if (fired == Status.SUCCESS && !calledBack && !poller.waiting(seen)) {
             fired = null;
