@@ -57,6 +57,19 @@ class StallTest {
         }
     }
 
+    /** The later watchdog finishes what the first has failed. */
+    @Test
+    void aLaterCallAfterTheFailureChangesNothing() {
+        try (Rig rig = Rig.connected(LIMITS)) {
+            rig.device.forgetful = true;
+            write(rig, 1, OpFlags.NONE);
+            rig.a.failIfStalled(SOON.multipliedBy(8));
+            Until.holds(() -> rig.a.state() == QueuePairState.FAILED);
+            rig.a.failIfStalled(SOON);
+            assertThat(pollUntil(rig, 1)).containsExactly("WRITE 1 IO_TIMEOUT");
+        }
+    }
+
     @Test
     void theFailureSaysWhy() {
         try (Rig rig = Rig.connected(LIMITS)) {

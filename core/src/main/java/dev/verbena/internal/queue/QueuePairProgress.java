@@ -75,7 +75,9 @@ public final class QueuePairProgress {
 
     /** Notes that the watchdog is about to fail the queue pair. */
     void stall() {
-        stalled = !flushed && !failed;
+        if (!flushed && !failed) {
+            stalled = true;
+        }
     }
 
     /** Whether its watchdog has failed it, so that what was flushed had not completed in time. */

@@ -62,11 +62,11 @@ public final class StallWatch {
         @Override
         @SuppressWarnings("ReferenceEquality") // this one or another
         public void run() {
-            if (current != this) {
+            if (failed) { // first: what has failed is finished, whatever replaces this check
+                finish(); // the device had time to flush
                 return;
             }
-            if (failed) {
-                finish(); // the device had time to flush
+            if (current != this) {
                 return;
             }
             timers.after(interval, this); // first: if there is no memory for it, this runs again
