@@ -272,7 +272,7 @@ public final class CompletionQueue extends NativeObject {
         Status status = events.broken();
         return new VerbenaException(
                 status == null ? Status.BUFFER_OVERFLOW : status,
-                "%s is broken, most likely by an overrun: create it and its queue pairs again, with a greater depth"
+                "%s is broken, most likely by an overrun: create it with a greater depth, and its queue pairs and their shared receive queues again"
                         .formatted(this));
     }
 

@@ -28,7 +28,8 @@ import java.util.function.Consumer;
  *
  * <p>May be used from any thread. The flush of a queue pair does not cancel shared receives,
  * because the other queue pairs need them. Receives that are still posted when this queue is closed
- * get no completion.
+ * get no completion. If a completion queue overruns, neither do the receives whose completions it
+ * lost. Which ones they were is not known, so they stay outstanding: create this queue again, too.
  */
 @CheckReturnValue
 public final class SharedReceiveQueue extends NativeObject {

@@ -157,6 +157,36 @@ class OverrunTest {
         assertThat(a.connected()).isFalse();
     }
 
+    /** A lost completion does not say which slot it was for: the program has to start anew. */
+    @Test
+    void aBrokenQueueSaysThatSharedReceivesMayBeLost() {
+        SharedReceiveQueue shared = rig.domain.createSharedReceiveQueue(3, 1, status -> {});
+        try (QueuePair c =
+                        rig.domain.createQueuePair(
+                                small, small, shared, QueuePairLimits.depths(1, 1));
+                QueuePair peer =
+                        rig.domain.createQueuePair(large, large, QueuePairLimits.depths(8, 1))) {
+            c.connect(peer.address());
+            peer.connect(c.address());
+            small.arm(NotifyType.ERRORS);
+            for (int i = 0; i < 3; i++) {
+                shared.receive(i, rig.bytes(8)).orThrow();
+                peer.send(i, new BufferList(1)).orThrow();
+            }
+            rig.device.run();
+            rig.device.raise(
+                    AdapterEvent.Type.COMPLETION_QUEUE_FAILED, small.nativeHandle().address());
+            assertThat(small.await(LONG)).isEqualTo(Status.BUFFER_OVERFLOW);
+            List<String> seen = new ArrayList<>();
+            assertThatThrownBy(() -> pollInto(seen))
+                    .isInstanceOf(VerbenaException.class)
+                    .hasMessageContaining("queue pairs and their shared receive queues again");
+            assertThat(seen).containsExactly("RECEIVE 0 SUCCESS", "RECEIVE 1 SUCCESS");
+        }
+        assertThat(shared.outstanding()).isOne();
+        shared.close();
+    }
+
     /** The others are ended, and the consumer is notified. */
     @Test
     void aQueuePairThatCannotBeEndedHidesNoBrokenQueue() throws Exception {
