@@ -205,6 +205,13 @@ public final class PostResult {
                     Status.ACCESS_VIOLATION,
                     "the peer of the channel does not expose this memory, or no longer exposes it");
 
+    /** A message from memory that is not registered could not be copied. */
+    public static final PostResult NO_MEMORY =
+            new PostResult(
+                    "NO_MEMORY",
+                    Status.INSUFFICIENT_RESOURCES,
+                    "there is no registered memory for a copy of the message. Raise the limit of locked memory (ulimit -l), or send from registered memory");
+
     private static final PostResult[] BY_ERRNO = new PostResult[Errno.MOST + 1];
 
     static {
@@ -286,12 +293,16 @@ public final class PostResult {
     /**
      * Throws an exception unless the request was accepted.
      *
-     * @throws VerbenaException with the reason
+     * @throws VerbenaException with the reason, and the provider's errno if there is one
      */
     public void orThrow() {
         if (!isAccepted()) {
             throw new VerbenaException(
-                    status, "The request was refused: %s. %s".formatted(reason(), status));
+                    status,
+                    "",
+                    errno,
+                    "The request was refused: %s. %s".formatted(reason(), status),
+                    null);
         }
     }
 

@@ -139,9 +139,9 @@ public class VerbenaException extends RuntimeException {
     }
 
     /**
-     * The C function's errno.
+     * The errno of the C function, or of the provider that refused a request.
      *
-     * @return a positive number, or 0 when no C function was called
+     * @return a positive number, or 0 when there is none
      */
     public final int errno() {
         return errno;

@@ -21,8 +21,8 @@ import java.util.concurrent.CompletableFuture;
 import java.util.function.Consumer;
 
 /**
- * A connection that carries messages: a queue pair with its buffers, credits so that neither side
- * ever runs out of receives, deadlines, and one place that records why it ended.
+ * A connection that carries messages: a queue pair, credits so that neither side sends more than
+ * the other may hold, deadlines, and one place that records why it ended.
  *
  * <p><b>Sending.</b> {@link #trySend} returns at once, and refuses when the peer has no room;
  * {@link #send} waits for room; {@link #sendAsync(MemorySegment)} returns a future. A message from
@@ -132,7 +132,7 @@ public final class MessageChannel extends PolledConnection<SendCallback> {
      * @throws VerbenaException as {@link Connector#connect} does, CANCELLED when interrupted; a
      *     {@link MessagingException} with CONNECTION_REFUSED when the server refuses with a reason
      *     for now; NOT_SUPPORTED when the peer is no channel of this version; and INVALID_PARAMETER
-     *     when the options have longer messages than the device sends
+     *     when the device has no room for what the options ask for
      */
     @CheckReturnValue
     public static MessageChannel connect(
@@ -228,7 +228,8 @@ public final class MessageChannel extends PolledConnection<SendCallback> {
      *     outstanding, other messages are already waiting, or the connection is not established
      *     yet: nothing was sent, and there is room again when the peer has released messages, or
      *     some of this side's have completed ({@link #sendAsync(MemorySegment)} and {@link #send}
-     *     wait for that); CONNECTION_INVALID when the channel is closed, or being closed
+     *     wait for that); INSUFFICIENT_RESOURCES when there is no registered memory for the copy;
+     *     CONNECTION_INVALID when the channel is closed, or being closed
      * @throws IllegalArgumentException if the message is longer than {@link #maxMessage}
      */
     @CheckReturnValue
@@ -246,8 +247,6 @@ public final class MessageChannel extends PolledConnection<SendCallback> {
      * @param attachment what the callback gets
      * @return as {@link #trySend(MemorySegment)}
      * @throws IllegalArgumentException if the message is longer than {@link #maxMessage}
-     * @throws VerbenaException INSUFFICIENT_RESOURCES when there is no registered memory for the
-     *     copy of a message above the eager limit
      */
     @CheckReturnValue
     public Status trySend(
@@ -317,8 +316,8 @@ public final class MessageChannel extends PolledConnection<SendCallback> {
      * @param data the message, in heap or native memory, which is copied
      * @param timeout how long to wait at most
      * @throws InterruptedException when the thread is interrupted while it waits
-     * @throws MessagingException IO_TIMEOUT when there was no room in time; or why the channel is
-     *     closed
+     * @throws MessagingException IO_TIMEOUT when there was no room in time; INSUFFICIENT_RESOURCES
+     *     when there is no registered memory for the copy; or why the channel is closed
      * @throws IllegalArgumentException if the message is longer than {@link #maxMessage}
      */
     public void send(MemorySegment data, Duration timeout) throws InterruptedException {
@@ -332,8 +331,9 @@ public final class MessageChannel extends PolledConnection<SendCallback> {
      *
      * @param data the message; it must not change until the future is done
      * @return a future that is done when the message is in the peer's memory, and fails with a
-     *     {@link MessagingException}: why the channel was closed, or NO_MORE_ENTRIES when 1,024
-     *     messages wait already. It is completed by the polling thread
+     *     {@link MessagingException}: why the channel was closed; NO_MORE_ENTRIES when 1,024
+     *     messages wait already; or INSUFFICIENT_RESOURCES when there is no registered memory for
+     *     the copy. It is completed by the polling thread
      * @throws IllegalArgumentException if the message is longer than {@link #maxMessage}
      */
     @CheckReturnValue
@@ -495,7 +495,7 @@ public final class MessageChannel extends PolledConnection<SendCallback> {
      */
     @CheckReturnValue
     public int maxBuffers() {
-        return outbox.mostBuffers();
+        return outbox.mostBuffers;
     }
 
     /**

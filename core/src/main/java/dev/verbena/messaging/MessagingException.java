@@ -13,9 +13,10 @@ import org.jspecify.annotations.Nullable;
  *
  * <p>The status, while the channel is open: IO_TIMEOUT when the time was over, NO_MORE_ENTRIES when
  * too many wait for room, ACCESS_VIOLATION for peer memory that was taken back, CANCELLED for an
- * exposure that was revoked. Before it is established: CONNECTION_REFUSED, NOT_SUPPORTED,
- * INVALID_PARAMETER. Otherwise why it is closed: CANCELLED by this side, CONNECTION_INVALID by the
- * peer, or the status of what failed.
+ * exposure that was revoked, INSUFFICIENT_RESOURCES where there is no registered memory for a copy,
+ * and what {@link dev.verbena.SendRequests} refuses. Before it is established: CONNECTION_REFUSED,
+ * NOT_SUPPORTED, INVALID_PARAMETER. Otherwise why it is closed: CANCELLED by this side,
+ * CONNECTION_INVALID by the peer, or the status of what failed.
  */
 @CheckReturnValue
 public final class MessagingException extends VerbenaException {

@@ -42,7 +42,7 @@ final class Outbox {
     private final FrameSender frames;
     final Notes notes; // in its frames
     private final int most; // requests of the user
-    private final int mostBuffers; // of a message
+    final int mostBuffers; // of a message
     private final int partBytes;
     final LargeSends large;
     private boolean sendsLarge; // has announced a large message: otherwise none is looked for
@@ -53,6 +53,7 @@ final class Outbox {
     int eagerLimit; // longer messages are large
     private int outstanding; // requests of the user, and parts of large messages
     private int controlsOutstanding;
+    private @Nullable VerbenaException whyNoMemory; // for a copy, when a post found none
     private boolean saidClose;
     boolean established;
 
@@ -101,10 +102,6 @@ final class Outbox {
         eagerLimit = eagerMost;
         usable = new PeerTokens(peerExposures);
         frames.open(peerExposures);
-    }
-
-    int mostBuffers() {
-        return mostBuffers;
     }
 
     // ---- requests
@@ -246,8 +243,7 @@ final class Outbox {
                                 0,
                                 first.whenPosted() ? null : RoomWait.COMPLETE_FUTURE,
                                 first.whenPosted() ? null : future);
-            } catch (IllegalStateException | VerbenaException e) {
-                // The arena of its data was closed meanwhile, or there is no memory for a copy.
+            } catch (IllegalStateException e) { // the arena of its data was closed meanwhile
                 channel.poller.execute(
                         () -> future.completeExceptionally(e)); // first: it may throw
                 waiting.removeFirst();
@@ -280,7 +276,9 @@ final class Outbox {
                         ? usable.whyNot(remote.token())
                         : result.reason();
         return new MessagingException(
-                status, "%s refused a request: %s. %s".formatted(channel, why, status));
+                status,
+                "%s refused a request: %s. %s".formatted(channel, why, status),
+                result == PostResult.NO_MEMORY ? whyNoMemory : null);
     }
 
     private PostResult post(
@@ -297,12 +295,17 @@ final class Outbox {
             return PostResult.NOT_EXPOSED;
         }
         int slot = requests.next();
-        if (kind == RequestKind.SEND && length > eagerLimit) {
-            return announce(slot, data, offset, (int) length, local, callback, attachment);
-        }
         BufferList from = remote == null ? local : null;
-        if (kind.message) { // first: it may throw, and a write must not go out without its message
-            frames.compose(slot, Frame.MESSAGE, (int) length, data, offset, from);
+        try {
+            if (kind == RequestKind.SEND && length > eagerLimit) {
+                return announce(slot, data, offset, (int) length, local, callback, attachment);
+            }
+            if (kind.message) { // first: a write must not go out without its message
+                frames.compose(slot, Frame.MESSAGE, (int) length, data, offset, from);
+            }
+        } catch (VerbenaException e) {
+            whyNoMemory = e;
+            return PostResult.NO_MEMORY;
         }
         PostResult result = PostResult.ACCEPTED;
         if (local != null && remote != null) {

@@ -1,6 +1,11 @@
 package dev.verbena.messaging;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.verbena.Status;
+import dev.verbena.VerbenaException;
+import dev.verbena.internal.verbs.Errno;
 
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -15,6 +20,7 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Objects;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutionException;
 
 /** The memory that the channels of a poller have for large messages. */
 @Timeout(60)
@@ -56,6 +62,32 @@ class LargeMemoryTest {
             block = of.take(100_000, two.b, first);
         }
         return all;
+    }
+
+    /** Of a message above the eager limit, or of one that is not inline. */
+    @ParameterizedTest
+    @ValueSource(ints = {900, 2000})
+    void aMessageWithoutMemoryForItsCopyIsRefused(int length) throws InterruptedException {
+        try (OneThread two = open(OPTIONS)) {
+            two.device.controlError = Errno.ENOMEM;
+            assertThat(two.a.trySend(message(length))).isEqualTo(Status.INSUFFICIENT_RESOURCES);
+            two.device.controlError = Errno.ENOMEM;
+            assertThat(two.a.sendAsync(message(length)))
+                    .failsWithin(Duration.ZERO)
+                    .withThrowableOfType(ExecutionException.class)
+                    .withCauseInstanceOf(MessagingException.class)
+                    .withMessageContaining("ulimit -l")
+                    .withRootCauseInstanceOf(VerbenaException.class)
+                    .withStackTraceContaining("ibv_reg_mr");
+            two.device.controlError = Errno.ENOMEM;
+            assertThatThrownBy(() -> two.a.send(message(length), Duration.ofSeconds(1)))
+                    .isInstanceOf(MessagingException.class)
+                    .extracting(e -> ((MessagingException) e).status())
+                    .isEqualTo(Status.INSUFFICIENT_RESOURCES);
+            two.a.trySend(message(length)).orThrow();
+            two.run();
+            assertThat(got).containsExactly(bytes(length));
+        }
     }
 
     /** Its memory is for others; its channel gets no more than before. */
