@@ -279,6 +279,7 @@ final class Incoming {
         int length = Math.min(copy.writableBytes(), message.length() - firstRead);
         var _ = copy.writeBytes(message.buffer().asSlice(firstRead, length).asByteBuffer());
         firstRead += length;
+        copied += length;
         if (firstRead == message.length()) {
             firstRead = 0;
             nextWaiting().release();
