@@ -440,8 +440,9 @@ public final class Adapter extends NativeObject {
      * @param depth how many completions it must hold: the sum of the depths of all queues that
      *     report to it
      * @param callback called once for each {@link CompletionQueue#arm}, on a thread of this queue,
-     *     one call at a time: with SUCCESS, with BUFFER_OVERFLOW if the queue overran, or with
-     *     INTERNAL_ERROR if the device failed. It may close any object.
+     *     one call at a time: with SUCCESS, with BUFFER_OVERFLOW if the queue overran, with
+     *     INTERNAL_ERROR if the device failed, or with the status of the error by which its events
+     *     cannot be taken any more. It may close any object.
      * @return the new object, to be closed by the caller
      * @throws VerbenaException if the device does not support the depth, or has no more completion
      *     queues

@@ -314,7 +314,7 @@ public final class CompletionQueue extends NativeObject {
      * @param timeout how long to wait at most
      * @return SUCCESS when there is something to poll, IO_TIMEOUT when nothing came in time (the
      *     queue stays armed), BUFFER_OVERFLOW when the queue overran, INTERNAL_ERROR when the
-     *     device failed
+     *     device failed, or the status of the error by which its events cannot be taken any more
      * @throws IllegalStateException when it is not armed, has a callback, shares a {@link
      *     CompletionChannel}, which then is awaited, or is closed meanwhile
      */
@@ -363,7 +363,8 @@ public final class CompletionQueue extends NativeObject {
      * Takes the event for which {@link #eventDescriptor} became readable. Returns at once.
      *
      * @return SUCCESS when the armed queue has fired, PENDING when the event was an internal one,
-     *     BUFFER_OVERFLOW when the queue overran, INTERNAL_ERROR when the device failed
+     *     BUFFER_OVERFLOW when the queue overran, INTERNAL_ERROR when the device failed, or the
+     *     status of the error by which its events cannot be taken any more
      * @throws IllegalStateException when this queue has a callback, or is closed
      */
     @CheckReturnValue

@@ -107,9 +107,14 @@ public final class Connector extends NativeObject {
      *     rejects the request ({@link #connectionData} then returns its private data);
      *     NETWORK_UNREACHABLE, HOST_UNREACHABLE; IO_TIMEOUT if the peer does not answer in time;
      *     INVALID_ADDRESS for an address that RDMA cannot reach from this adapter;
-     *     CONNECTION_ACTIVE if connector or queue pair is connected; ADDRESS_ALREADY_EXISTS if a
-     *     connection from the {@link SharedEndpoint} to this peer exists; INVALID_BUFFER_SIZE for
-     *     too much private data; CANCELLED when interrupted or closed; DEVICE_REMOVED
+     *     CONNECTION_ACTIVE if connector or queue pair is connected; CONNECTION_INVALID if the
+     *     queue pair was flushed; INVALID_PARAMETER_MIX if it is of another adapter;
+     *     ADDRESS_ALREADY_EXISTS if the local address is in use, or a connection from the {@link
+     *     SharedEndpoint} to this peer exists; TOO_MANY_ADDRESSES if no local port is free;
+     *     CONNECTION_ABORTED if the local address has changed meanwhile; INVALID_BUFFER_SIZE for
+     *     too much private data; CANCELLED when interrupted or closed; DEVICE_REMOVED;
+     *     INTERNAL_ERROR when the adapter takes no events any more
+     * @throws IllegalStateException if this connector is closed
      */
     public void connect(QueuePair queuePair, InetSocketAddress peer, ConnectionOptions options) {
         await(call(() -> begin(queuePair, peer, options)));

@@ -19,7 +19,7 @@ public record LocalEndpoint(InetSocketAddress address, Use use, int backlog, int
     public enum Use {
         /** Peers may connect to it. */
         LISTENING,
-        /** Its listener is paused, or closed while connectors from it are open. */
+        /** Its listener is paused. */
         PAUSED,
         /** Connectors connect from it. */
         SHARED

@@ -263,7 +263,9 @@ public final class ProtectionDomain extends NativeObject {
      * @param receives the shared queue, of this domain
      * @param limits its depths and sizes; those of receives are ignored
      * @return the new object, to be closed by the caller
-     * @throws VerbenaException with INVALID_PARAMETER if the device does not support the limits
+     * @throws VerbenaException with INVALID_PARAMETER if the device does not support the limits,
+     *     INVALID_PARAMETER_MIX for objects of different adapters or completion queues of different
+     *     owners
      * @throws WrongThreadException if the completion queues are {@linkplain
      *     Adapter#createConfinedCompletionQueue confined} to another thread
      */
@@ -289,7 +291,9 @@ public final class ProtectionDomain extends NativeObject {
      * @param receiveCompletions the completion queue of the receive queue; may be the same
      * @param limits its depths and sizes
      * @return the new object, to be closed by the caller
-     * @throws VerbenaException with INVALID_PARAMETER if the device does not support the limits
+     * @throws VerbenaException with INVALID_PARAMETER if the device does not support the limits,
+     *     INVALID_PARAMETER_MIX for objects of different adapters or completion queues of different
+     *     owners
      * @throws WrongThreadException if the completion queues are {@linkplain
      *     Adapter#createConfinedCompletionQueue confined} to another thread
      */

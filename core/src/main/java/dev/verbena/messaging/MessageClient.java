@@ -106,8 +106,8 @@ public final class MessageClient implements AutoCloseable {
      * @param opened is given each channel once it is established, on the polling thread; must not
      *     block
      * @return the client, to be closed by the caller
-     * @throws MessagingException INVALID_PARAMETER when the options have longer messages than the
-     *     device sends
+     * @throws MessagingException INVALID_PARAMETER when the device has no room for what the options
+     *     ask for
      */
     @CheckReturnValue
     public static MessageClient start(
@@ -448,6 +448,8 @@ public final class MessageClient implements AutoCloseable {
     /**
      * Ends it: aborts an attempt, or {@linkplain MessageChannel#close closes} the channel, and
      * waits for the end. A handler or callback may call it, too: then it does not wait.
+     *
+     * @throws MessagingException IO_TIMEOUT as {@link MessageChannel#close}
      */
     @Override
     public void close() {

@@ -80,8 +80,8 @@ public final class MessageServer implements AutoCloseable {
      *     not block
      * @return the server, to be closed by the caller
      * @throws VerbenaException as {@link dev.verbena.Adapter#listen} does; a {@link
-     *     MessagingException} with INVALID_PARAMETER when the options have longer messages than the
-     *     device sends
+     *     MessagingException} with INVALID_PARAMETER when the device has no room for what the
+     *     options ask for
      */
     @CheckReturnValue
     public static MessageServer listen(
@@ -107,8 +107,8 @@ public final class MessageServer implements AutoCloseable {
      *     null for {@link MessageChannel#receive}
      * @return a future of the channel, which is completed by the polling thread; or why the peer
      *     was refused, or gave up. If it is cancelled, the channel is closed once it is established
-     * @throws MessagingException INVALID_PARAMETER when the options have longer messages than the
-     *     device sends
+     * @throws MessagingException INVALID_PARAMETER when the device has no room for what the options
+     *     ask for
      */
     @CheckReturnValue
     public static CompletableFuture<MessageChannel> acceptAsync(
@@ -258,7 +258,9 @@ public final class MessageServer implements AutoCloseable {
 
     /**
      * Refuses further peers, and closes the channels that are open, all at once: see {@link
-     * MessageChannel#close}.
+     * MessageChannel#close}. A handler or callback may call it, too: then it does not wait.
+     *
+     * @throws MessagingException IO_TIMEOUT as {@link MessageChannel#close}
      */
     @Override
     public void close() {

@@ -17,12 +17,12 @@ import java.util.List;
  * How a {@link MessageChannel} is made. Start from {@link #DEFAULTS} and change what differs:
  * {@code DEFAULTS.withMaxMessage(65_536).withReceives(32)}.
  *
- * <p>A channel has no buffers of its own. All channels of a {@link Poller} share its buffers for
- * frames that are being sent; those with the same {@linkplain #withEagerLimit eager limit} share
- * its receives: 64 at first, or 1 MiB of them, and up to 2,048 or 64 MiB when more messages come
- * than are polled; the lower of each two, but never fewer than one channel needs. Memory for a
- * message above that limit is taken when it comes. The two sides need not agree: the handshake says
- * what each has.
+ * <p>A channel has no registered memory of its own. All channels of a {@link Poller} share its
+ * buffers for frames that are being sent; those with the same {@linkplain #withEagerLimit eager
+ * limit} share its receives: 64 at first, or 1 MiB of them, and up to 2,048 or 64 MiB when more
+ * messages come than are polled; the lower of each two, but never fewer than one channel needs.
+ * Memory for a message above that limit is taken when it comes. The two sides need not agree: the
+ * handshake says what each has.
  *
  * <p>Immutable.
  */
@@ -30,7 +30,8 @@ import java.util.List;
 public final class MessagingOptions extends OptionValues<MessagingOptions> {
     /**
      * Messages of up to 4,064 bytes (4 KiB with what a frame adds), 16 outstanding, 16 receives, 16
-     * exposures and 64 of the peer, 10 s for a message, an idle peer looked at every 5 s.
+     * exposures and 64 of the peer, 10 s for a message, an idle peer looked at every 5 s; up to 16
+     * MiB for messages above the eager limit, if there are any.
      */
     public static final MessagingOptions DEFAULTS = new MessagingOptions();
 

@@ -70,8 +70,12 @@ public final class OwnMemory {
      * @throws MessagingException IO_TIMEOUT when all were in use for that time; or why the channel
      *     is closed
      * @throws VerbenaException as {@link QueuePair#bind} refuses: INVALID_PARAMETER for memory
-     *     outside the region, ACCESS_VIOLATION for rights that it does not have; NOT_SUPPORTED on a
-     *     device without memory windows
+     *     outside the region, INVALID_PARAMETER_MIX for a region of another domain,
+     *     ACCESS_VIOLATION for rights that it does not have; NOT_SUPPORTED on a device without
+     *     memory windows
+     * @throws IllegalArgumentException for other rights, and for a time that is not positive
+     * @throws IllegalStateException when either side allows no exposures, or in a handler or
+     *     callback
      */
     @CheckReturnValue
     public Exposure expose(
@@ -133,8 +137,10 @@ public final class OwnMemory {
      * @param within how long the peer has
      * @param callback gets the end, and the peer's message
      * @param attachment what {@link Exposure#attachment} returns
-     * @return null when all exposures are in use, or the channel is closed
+     * @return null when all exposures are in use, others wait for one, or the channel is not
+     *     established yet or closed
      * @throws VerbenaException as {@link #expose(MemoryRegion, long, long, OpFlags, Duration)}
+     * @throws IllegalStateException when either side allows no exposures
      */
     @CheckReturnValue
     public @Nullable Exposure tryExpose(
@@ -163,6 +169,7 @@ public final class OwnMemory {
      *     completed by the polling thread
      * @throws VerbenaException as {@link #expose(MemoryRegion, long, long, OpFlags, Duration)}, if
      *     that is known at once
+     * @throws IllegalStateException when either side allows no exposures
      */
     @CheckReturnValue
     public CompletableFuture<Exposure> exposeAsync(

@@ -92,19 +92,19 @@ public final class PeerMemory {
      * notice. Nothing is copied, and nothing allocated. Requests posted after it may overtake it,
      * except messages that take memory back.
      *
-     * @param remote where from: from the peer's message
-     * @param offset where in it
      * @param local where to: registered memory of the poller's domain with LOCAL_WRITE, which is
      *     the device's until it completes. The list may be reused at once
+     * @param remote where from: from the peer's message
+     * @param offset where in it
      * @param callback called when the bytes are here, if it was accepted; null for none
      * @param attachment what the callback gets
      * @return as {@link #tryWrite}
      */
     @CheckReturnValue
     public Status tryRead(
+            BufferList local,
             RemoteMemory remote,
             long offset,
-            BufferList local,
             @Nullable SendCallback callback,
             @Nullable Object attachment) {
         return access(RequestKind.READ, local, remote, offset, callback, attachment);
@@ -113,13 +113,13 @@ public final class PeerMemory {
     /**
      * Reads memory that the peer exposes, when there is room: the start of it. Nothing is copied.
      *
-     * @param remote where from
      * @param local where to; neither the list nor the memory may be used until the future is done
+     * @param remote where from
      * @return a future that is done when the bytes are here; it fails as that of {@link
      *     #writeAsync}
      */
     @CheckReturnValue
-    public CompletableFuture<Void> readAsync(RemoteMemory remote, BufferList local) {
+    public CompletableFuture<Void> readAsync(BufferList local, RemoteMemory remote) {
         return roomWait.async(RequestKind.READ, NOTHING, local, remote);
     }
 
@@ -147,6 +147,7 @@ public final class PeerMemory {
      * @param callback called when it completes, if it was accepted; null for none
      * @param attachment what the callback gets
      * @return as {@link #tryWrite}; ACCESS_VIOLATION also when it was taken back before
+     * @throws IllegalArgumentException if the message is longer than {@link #maxMessage}
      */
     @CheckReturnValue
     public Status trySendAndInvalidate(
@@ -176,6 +177,7 @@ public final class PeerMemory {
      * @param data the message; it must not change until the future is done
      * @param taken the memory
      * @return a future as that of {@link #writeAsync}
+     * @throws IllegalArgumentException if the message is longer than {@link #maxMessage}
      */
     @CheckReturnValue
     public CompletableFuture<Void> sendAndInvalidateAsync(MemorySegment data, RemoteMemory taken) {
@@ -196,6 +198,7 @@ public final class PeerMemory {
      * @param callback called when both are complete, if they were accepted; null for none
      * @param attachment what the callback gets
      * @return as {@link #trySendAndInvalidate}; either both are accepted or none
+     * @throws IllegalArgumentException if the message is longer than {@link #maxMessage}
      */
     @CheckReturnValue
     public Status tryWriteAndInvalidate(
@@ -229,6 +232,7 @@ public final class PeerMemory {
      * @param remote where to
      * @param data the message; it must not change until the future is done
      * @return a future as that of {@link #writeAsync}
+     * @throws IllegalArgumentException if the message is longer than {@link #maxMessage}
      */
     @CheckReturnValue
     public CompletableFuture<Void> writeAndInvalidateAsync(
@@ -239,5 +243,16 @@ public final class PeerMemory {
     @Override
     public String toString() {
         return "Memory of the peer of " + channel;
+    }
+
+    /**
+     * The longest message that takes memory back: the lower {@linkplain
+     * MessagingOptions#withEagerLimit eager limit} of both sides.
+     *
+     * @return bytes
+     */
+    @CheckReturnValue
+    public int maxMessage() {
+        return channel.outbox.eagerLimit;
     }
 }

@@ -542,9 +542,9 @@ public final class Poller implements Pollers {
      * from a handler or callback. A thread that is interrupted does not wait, and stays so; the
      * close goes on.
      *
-     * @throws MessagingException IO_TIMEOUT when the thread is still busy after 10 s: a handler
-     *     does not return
+     * @throws MessagingException IO_TIMEOUT when a handler does not return within 10 s
      * @throws IllegalStateException in a handler or callback
+     * @throws WrongThreadException on another thread than that of {@link #onThisThread}
      */
     @Override
     public void close() {

@@ -33,9 +33,9 @@ import java.util.function.Consumer;
  * framing and the credits of {@link MessageChannel}. How many messages a side may send is the
  * protocol's affair.
  *
- * <p><b>Connecting.</b> One side calls {@link #connect}, the other {@link #accept} for a request
- * that a {@link dev.verbena.Listener} brought. The private data of both sides is the program's. A
- * connection that could not be connected ends, and needs no cleanup.
+ * <p><b>Connecting.</b> One side calls {@link #connect}, the other {@link #acceptAsync} for a
+ * request that a {@link dev.verbena.Listener} brought. The private data of both sides is the
+ * program's. A connection that could not be connected ends, and needs no cleanup.
  *
  * <p><b>Depth.</b> Each request counts until it completed, binds and invalidates too: a protocol
  * whose commands bind a window, send, and perhaps invalidate needs an initiator depth of three
@@ -186,7 +186,7 @@ public final class RawConnection extends PolledConnection<RawCallback> {
      * @throws IllegalStateException if it was connected before
      */
     @CanIgnoreReturnValue
-    public CompletableFuture<Void> accept(Connector request, ConnectionOptions options) {
+    public CompletableFuture<Void> acceptAsync(Connector request, ConnectionOptions options) {
         checkNotConnected();
         CompletableFuture<Void> accepted;
         try {
@@ -215,9 +215,9 @@ public final class RawConnection extends PolledConnection<RawCallback> {
     }
 
     /**
-     * The peer's private data and parameters: from the request that {@link #accept} was given, or
-     * from the peer's answer to {@link #connect}, also if that was a refusal (without private data
-     * if no program listens).
+     * The peer's private data and parameters: from the request that {@link #acceptAsync} was given,
+     * or from the peer's answer to {@link #connect}, also if that was a refusal (without private
+     * data if no program listens).
      *
      * @return empty before that, and if there was no answer
      */

@@ -86,7 +86,7 @@ class CancelledRequestsTest {
             two.device.running = false;
             List<CompletableFuture<Void>> all = new ArrayList<>();
             for (int i = 0; i < 6; i++) {
-                all.add(two.b.peerMemory().readAsync(remote, into));
+                all.add(two.b.peerMemory().readAsync(into, remote));
             }
             by.end(all.get(4));
             two.device.running = true;

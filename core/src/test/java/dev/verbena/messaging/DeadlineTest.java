@@ -55,7 +55,7 @@ class DeadlineTest {
             BufferList local = two.bytes("value");
             (kind.equals("write")
                             ? two.b.peerMemory().tryWrite(local, remote, 0, null, null)
-                            : two.b.peerMemory().tryRead(remote, 0, local, null, null))
+                            : two.b.peerMemory().tryRead(local, remote, 0, null, null))
                     .orThrow();
             assertEndsWithin(two, two.b, 50);
             assertThat(two.b.closeReason()).hasMessageContaining("a " + kind + " ");

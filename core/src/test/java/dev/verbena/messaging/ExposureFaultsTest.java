@@ -64,7 +64,7 @@ class ExposureFaultsTest {
             if (memory.tryWrite(bytes, remote, 0, two.logged(), "end").isSuccess()) {
                 ends++;
             }
-            if (memory.tryRead(remote, 0, bytes, two.logged(), "end").isSuccess()) {
+            if (memory.tryRead(bytes, remote, 0, two.logged(), "end").isSuccess()) {
                 ends++;
             }
             if (remote == known.getFirst()) {
@@ -265,7 +265,7 @@ class ExposureFaultsTest {
                         yield false;
                     }
                     case 1 -> {
-                        boolean _ = memory.tryRead(remote, 0, bytes, null, null).isSuccess();
+                        boolean _ = memory.tryRead(bytes, remote, 0, null, null).isSuccess();
                         yield false;
                     }
                     case 2 ->

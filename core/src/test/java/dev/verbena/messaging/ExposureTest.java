@@ -86,7 +86,7 @@ class ExposureTest {
             two.region.memory().setString(0, "changed");
             two.other.memory().fill((byte) 0);
             BufferList into = new BufferList(1).add(two.other, 10, 7);
-            assertThat(memory.tryRead(remote, 0, into, two.logged(), "read"))
+            assertThat(memory.tryRead(into, remote, 0, two.logged(), "read"))
                     .isEqualTo(Status.SUCCESS);
             assertThat(memory.trySendAndInvalidate(text("bye"), 0, 3, remote, two.logged(), "end"))
                     .isEqualTo(Status.SUCCESS);
@@ -108,7 +108,7 @@ class ExposureTest {
             RemoteMemory remote = two.announce(exposure);
             two.device.acknowledgedLate = request -> request.opcode() == 4; // reads
             BufferList into = new BufferList(1).add(two.other, 0, 7);
-            assertThat(two.b.peerMemory().tryRead(remote, 0, into, two.logged(), "read"))
+            assertThat(two.b.peerMemory().tryRead(into, remote, 0, two.logged(), "read"))
                     .isEqualTo(Status.SUCCESS);
             exposure.revoke();
             two.run();

@@ -263,7 +263,7 @@ class LargeMessageTest {
                                         && (one.message()[0] == Frame.CREDIT
                                                 || one.message()[0] == Frame.LARGE));
         BufferList into = new BufferList(1).add(two.other, 0, 7);
-        two.b.peerMemory().tryRead(from, 0, into, null, null).orThrow();
+        two.b.peerMemory().tryRead(into, from, 0, null, null).orThrow();
     }
 
     /** The kinds of the frames that were sent with a read fence. */

@@ -298,7 +298,7 @@ final class MessageEra extends Era {
                                 .whenComplete((nothing, thrown) -> used(slot, thrown));
             }
             default ->
-                    peer.readAsync(memory, slot.list(1, server.random))
+                    peer.readAsync(slot.list(1, server.random), memory)
                             .whenComplete(
                                     (nothing, thrown) -> {
                                         if (thrown == null

@@ -58,7 +58,7 @@ class PeerMemoryRefusalTest {
                     Status.INVALID_PARAMETER_MIX,
                     "another protection domain");
             isRefused(
-                    memory.readAsync(remote, BufferList.of(readOnly)),
+                    memory.readAsync(BufferList.of(readOnly), remote),
                     Status.ACCESS_VIOLATION,
                     "register it with LOCAL_WRITE");
             RemoteMemory invented = new RemoteMemory(remote.address(), ~remote.token(), 10);

@@ -76,7 +76,7 @@ class RawConnectTest {
 
     private void accept(Connector request) {
         RawConnection channel = create();
-        channel.accept(request, with(ANSWER))
+        channel.acceptAsync(request, with(ANSWER))
                 .whenComplete(
                         (nothing, thrown) -> {
                             if (thrown == null) {

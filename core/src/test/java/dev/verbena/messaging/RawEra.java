@@ -522,7 +522,7 @@ final class RawEra extends Era {
         life.server = server;
         var _ =
                 server.connection
-                        .accept(request, ConnectionOptions.DEFAULTS.withDeadline(LONG))
+                        .acceptAsync(request, ConnectionOptions.DEFAULTS.withDeadline(LONG))
                         .thenRun(() -> far.execute(server::room)); // for messages that came before
     }
 

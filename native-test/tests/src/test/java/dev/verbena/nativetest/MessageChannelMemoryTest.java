@@ -165,7 +165,7 @@ class MessageChannelMemoryTest {
             ends.target.memory().setString(0, "to be read");
             RemoteMemory remote = ends.announce(exposure);
             CompletableFuture<Void> read =
-                    ends.accepted.peerMemory().readAsync(remote, BufferList.of(ends.source));
+                    ends.accepted.peerMemory().readAsync(BufferList.of(ends.source), remote);
             CompletableFuture<Void> sent =
                     ends.accepted.peerMemory().sendAndInvalidateAsync(text("read"), remote);
             exposure.await().release();

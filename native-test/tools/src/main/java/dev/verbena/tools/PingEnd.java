@@ -64,7 +64,7 @@ final class PingEnd implements AutoCloseable, RawHandler {
     /** Accepts a client, and waits until it has completed the connection. */
     void accept(Connector request, ConnectionOptions how) {
         try {
-            channel.accept(request, how).join();
+            channel.acceptAsync(request, how).join();
         } catch (CompletionException e) {
             if (e.getCause() instanceof VerbenaException failure) {
                 throw failure;

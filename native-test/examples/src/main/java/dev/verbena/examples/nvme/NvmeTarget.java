@@ -225,7 +225,7 @@ public final class NvmeTarget implements AutoCloseable {
         queues.add(queue);
         var _ =
                 queue.channel()
-                        .accept(
+                        .acceptAsync(
                                 connector,
                                 ConnectionOptions.DEFAULTS
                                         .withoutAnnouncement() // hosts know none
