@@ -229,12 +229,12 @@ public final class Connector extends NativeObject {
      * @param queuePair the queue pair of this side, not connected before; post the receives for the
      *     peer's first messages before this call
      * @param options deadline, private data and path; what the path leaves out is as the peer asked
-     * @throws VerbenaException CONNECTION_ABORTED when the peer gave up or refused after all, or if
-     *     it was refused because this call came too late (see {@link Listener}); IO_TIMEOUT if the
-     *     peer does not complete in time; CONNECTION_ACTIVE if connector or queue pair is
-     *     connected; CONNECTION_INVALID if this connector is not a request; INVALID_BUFFER_SIZE for
-     *     too much private data; CANCELLED when interrupted or closed; INSUFFICIENT_RESOURCES;
-     *     DEVICE_REMOVED
+     * @throws VerbenaException CONNECTION_ABORTED when the peer gave up or refused after all, if it
+     *     was refused because this call came too late (see {@link Listener}), or if a verb failed;
+     *     IO_TIMEOUT if the peer does not complete in time; CONNECTION_ACTIVE if connector or queue
+     *     pair is connected; CONNECTION_INVALID if this connector is not a request;
+     *     INVALID_BUFFER_SIZE for too much private data; CANCELLED when interrupted or closed;
+     *     INSUFFICIENT_RESOURCES; DEVICE_REMOVED
      */
     public void accept(QueuePair queuePair, ConnectionOptions options) {
         await(beginAccept(queuePair, options));

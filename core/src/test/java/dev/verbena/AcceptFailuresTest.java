@@ -208,7 +208,7 @@ class AcceptFailuresTest extends ConnectorRig {
 
     /** The peer has nothing to do with it. */
     @ParameterizedTest
-    @CsvSource({"5, DEVICE_REMOVED", "19, DEVICE_REMOVED", "12, INSUFFICIENT_RESOURCES"})
+    @CsvSource({"5, CONNECTION_ABORTED", "19, CONNECTION_ABORTED", "12, INSUFFICIENT_RESOURCES"})
     void aFailureOfThisMachineIsNotBlamedOnThePeer(int errno, Status status) throws Exception {
         network.errors.put("accept", errno);
         VerbenaException e = failure(asked().acceptAsync(far, DEFAULTS));

@@ -76,6 +76,19 @@ class BufferListTest {
         }
     }
 
+    @Test
+    void aFullListStaysAsItIs() {
+        try (Rig rig = Rig.connected(QueuePairLimits.depths(4, 4));
+                Arena arena = Arena.ofShared();
+                MemoryRegion region = rig.domain.register(arena.allocate(8), Access.REMOTE_READ)) {
+            BufferList other = new BufferList(1).addUnregistered(arena.allocate(8));
+            BufferList list = BufferList.of(region);
+            assertThatThrownBy(() -> list.add(other, 0, 8))
+                    .isInstanceOf(IndexOutOfBoundsException.class);
+            assertThat(rig.a.send(1, list)).isEqualTo(PostResult.ACCEPTED);
+        }
+    }
+
     /** Its memory is there still, but the device does not know its key any more. */
     @Test
     void aClosedRegionIsRefused() {

@@ -201,9 +201,13 @@ public final class FailureMessages {
     static VerbenaException whileAnswering(VerbenaException f, @Nullable InetSocketAddress peer) {
         return switch (f.errno()) {
             case 0, Errno.ENETUNREACH, Errno.EHOSTUNREACH, Errno.ETIMEDOUT -> f;
-            case Errno.ENXIO, Errno.EIO, Errno.ENODEV, Errno.ENOMEM -> f; // of this machine
+            case Errno.ENXIO, Errno.ENOMEM -> f; // of this machine
             default -> {
-                boolean ofDevice = f.verb().startsWith(QueuePairHandle.CALL); // and not of the peer
+                // And not of the peer. EIO and ENODEV may pass: the device need not be gone.
+                boolean ofDevice =
+                        f.verb().startsWith(QueuePairHandle.CALL)
+                                || f.errno() == Errno.EIO
+                                || f.errno() == Errno.ENODEV;
                 yield new VerbenaException(
                         Status.CONNECTION_ABORTED,
                         f.verb(),

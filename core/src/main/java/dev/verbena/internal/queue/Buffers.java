@@ -86,12 +86,6 @@ public final class Buffers {
      * @throws IndexOutOfBoundsException when the list is full
      */
     public boolean add(Buffers other, long offset, long length) {
-        if (length > 0) { // first: what is thrown or refused below may leave a part here
-            registered &= other.registered;
-            writable &= other.writable;
-            severalDomains |= other.severalDomains;
-            addDomain(other.domain);
-        }
         long skip = offset;
         long left = length;
         for (int i = 0; left > 0; i++) {
@@ -106,6 +100,11 @@ public final class Buffers {
             if (memory == null || !add(memory, address, taken, other.entries.keyOf(i))) {
                 return false;
             }
+            // Each time: an exception or a refusal may come next and leave this part here.
+            registered &= other.registered;
+            writable &= other.writable;
+            severalDomains |= other.severalDomains;
+            addDomain(other.domain);
             skip = 0;
             left -= taken;
         }

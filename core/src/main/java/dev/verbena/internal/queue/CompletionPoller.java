@@ -193,10 +193,10 @@ public final class CompletionPoller {
     public void close() {
         try {
             var _ = drain();
-            lock.run(delivery::forget);
             notifyFailed(new CompletionRecords(1)); // as a poll does, of which there is none
         } finally {
             lock.close();
+            delivery.forget(); // last: until then, another thread may keep more of them
         }
     }
 
