@@ -205,12 +205,12 @@ public final class PostResult {
                     Status.ACCESS_VIOLATION,
                     "the peer of the channel does not expose this memory, or no longer exposes it");
 
-    /** A message from memory that is not registered could not be copied. */
+    /** A message found no registered memory for its header or its copy. */
     public static final PostResult NO_MEMORY =
             new PostResult(
                     "NO_MEMORY",
                     Status.INSUFFICIENT_RESOURCES,
-                    "there is no registered memory for a copy of the message. Raise the limit of locked memory (ulimit -l), or send from registered memory");
+                    "there is no registered memory for the header or the copy of the message. Raise the limit of locked memory (ulimit -l)");
 
     private static final PostResult[] BY_ERRNO = new PostResult[Errno.MOST + 1];
 

@@ -21,6 +21,7 @@ final class LargeArrivals {
     private final ArrayList<Message> spare = new ArrayList<>(0); // objects for others
     private int held; // that were announced, and not released
     private long bytes; // of their memory, and of copies on the heap
+    private long copies; // of these, on the heap
 
     LargeArrivals(MessageChannel channel, Outbox outbox) {
         this.channel = channel;
@@ -69,7 +70,8 @@ final class LargeArrivals {
         if (message.block == null
                 && bytes + LargeMemory.blockBytes(length) <= channel.options.largeMemory()) {
             try {
-                message.block = channel.poller.memory().large().take(length, channel, bytes == 0);
+                message.block =
+                        channel.poller.memory().large().take(length, channel, bytes, copies);
                 bytes += message.block == null ? 0 : message.block.bytes();
             } catch (VerbenaException e) {
                 channel.fail(
@@ -97,6 +99,7 @@ final class LargeArrivals {
     void free(Message message) {
         detached(message);
         bytes -= message.length();
+        copies -= message.length();
         held--;
     }
 
@@ -106,6 +109,7 @@ final class LargeArrivals {
         if (block != null) {
             message.block = null;
             bytes += message.length() - block.bytes();
+            copies += message.length();
             channel.poller.memory().large().giveBack(block);
         }
     }

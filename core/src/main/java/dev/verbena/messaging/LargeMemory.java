@@ -18,15 +18,17 @@ import java.util.function.IntSupplier;
  * <p>A block for a message that comes is cleared if another channel may have used it: a peer that
  * announces a message, and does not write it, must not make a program send it what other peers have
  * sent. All blocks for messages that come have a limit, so that many peers cannot take all memory
- * that a process may lock. The second half is for channels that have no message: those with many
- * that nobody reads or writes do not stall the others. Blocks are kept only as far as all blocks
+ * that a process may lock. Its last quarter is for channels that have no message, and the quarter
+ * before that is not for channels whose messages were copied to the heap: those with many that
+ * nobody reads or writes do not stall the others. Blocks are kept only as far as all blocks
  * together do not exceed what the channels may take.
  */
 final class LargeMemory implements AutoCloseable {
     private static final int KEPT_TICKS = 50;
     private static final int SMALLEST_SHIFT = 12;
     private static final int MOST_SHARES = 64; // of what one channel may take
-    private static final int SHARES_OF_MORE = 32; // of these, for channels that have some already
+    private static final int SHARES_OF_MORE = 48; // of these, for channels that have a message
+    private static final int SHARES_BEHIND_COPIES = 32; // for channels with copies on the heap
     private static final int STEPS = 4; // sizes from one power of two to the next
     private static final int STEP_SHIFT = Integer.numberOfTrailingZeros(STEPS);
     private static final int SIZES = (Integer.SIZE - SMALLEST_SHIFT) * STEPS;
@@ -92,12 +94,14 @@ final class LargeMemory implements AutoCloseable {
     /**
      * Takes memory for a message that comes.
      *
-     * @param first whether the channel has none
+     * @param has how many bytes the channel has, in blocks and on the heap
+     * @param copies how many of these on the heap
      * @return null when all channels have taken as much as they may
      * @throws VerbenaException as {@link ProtectionDomain#allocate} does
      */
-    @Nullable Block take(int bytes, MessageChannel user, boolean first) {
-        if (!count(blockBytes(bytes), first ? MOST_SHARES : SHARES_OF_MORE)) {
+    @Nullable Block take(int bytes, MessageChannel user, long has, long copies) {
+        int more = copies == 0 ? SHARES_OF_MORE : SHARES_BEHIND_COPIES;
+        if (!count(blockBytes(bytes), has == 0 ? MOST_SHARES : more)) {
             return null;
         }
         Block block = null;

@@ -106,8 +106,10 @@ public final class MessagingOptions extends OptionValues<MessagingOptions> {
      * blocks of at least 5 KiB, which are up to a quarter longer than the message, and the limit
      * counts the blocks. It is never less than the block of the longest message. All channels of a
      * poller together take at most 64 times the largest of these limits for what comes, and the
-     * second half only for channels that have no such message. Blocks that are free are kept for
-     * some seconds, but only while all blocks of the poller take no more than its channels may.
+     * last quarter only for channels that have no such message; channels whose messages were
+     * {@linkplain Message#detach copied to the heap} have the first half. Blocks that are free are
+     * kept for some seconds, but only while all blocks of the poller take no more than its channels
+     * may.
      *
      * @param bytes 0 or more
      * @return a changed copy of these options

@@ -305,7 +305,8 @@ final class Outbox {
             }
         } catch (VerbenaException e) {
             whyNoMemory = e;
-            return PostResult.NO_MEMORY;
+            boolean device = e.errno() != 0 && e.status() != Status.INSUFFICIENT_RESOURCES;
+            return device ? PostResult.ofErrno(e.errno()) : PostResult.NO_MEMORY;
         }
         PostResult result = PostResult.ACCEPTED;
         if (local != null && remote != null) {

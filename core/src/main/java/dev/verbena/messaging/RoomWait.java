@@ -11,7 +11,6 @@ import org.jspecify.annotations.Nullable;
 import java.lang.foreign.MemorySegment;
 import java.time.Duration;
 import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.Future;
 
 /** Requests that wait for room: threads, or futures, in {@link WaitingRequests}. */
 final class RoomWait {
@@ -28,31 +27,22 @@ final class RoomWait {
     /** As {@link MessageChannel#send}. */
     void send(MemorySegment data, Duration timeout) throws InterruptedException {
         channel.poller.checkMayWait();
-        Status status = channel.trySend(data);
-        if (status == Status.NO_MORE_ENTRIES) {
-            status = awaitPost(data, timeout);
-        }
-        if (status == Status.NO_MORE_ENTRIES && channel.isOpen()) {
-            throw new MessagingException(
-                    Status.IO_TIMEOUT,
-                    "There was no room for a message within %s: the peer of %s has not released enough messages"
-                            .formatted(Text.time(timeout), channel));
-        }
-        if (!status.isSuccess()) {
-            throw channel.exception(status);
+        PostResult result =
+                outbox.submit(
+                        RequestKind.SEND, data, 0, data.byteSize(), null, null, 0, null, null);
+        if (result == PostResult.FULL) {
+            awaitPost(data, timeout);
+        } else if (!result.isAccepted()) {
+            throw outbox.refusal(result, null);
         }
     }
 
-    /**
-     * Waits in the queue of those that came first, until this message was posted.
-     *
-     * @return SUCCESS, NO_MORE_ENTRIES when the time is over, or why it was refused
-     */
-    private Status awaitPost(MemorySegment data, Duration timeout) throws InterruptedException {
+    /** Waits in the queue of those that came first, until this message was posted. */
+    private void awaitPost(MemorySegment data, Duration timeout) throws InterruptedException {
         CompletableFuture<Void> posted = new CompletableFuture<>();
         try (var _ = channel.lock.holdInterruptibly()) {
             if (!channel.takesRequests()) {
-                return Status.CONNECTION_INVALID;
+                throw channel.exception(Status.CONNECTION_INVALID);
             }
             boolean ignored =
                     outbox.enqueue(
@@ -60,8 +50,13 @@ final class RoomWait {
                                     RequestKind.SEND, data, null, null, posted, true));
         }
         try {
-            if (!channel.poller.awaitDone(posted, timeout) && withdraw(posted)) {
-                return Status.NO_MORE_ENTRIES;
+            if (!channel.poller.awaitDone(posted, timeout)
+                    && withdraw(posted)
+                    && channel.isOpen()) {
+                throw new MessagingException(
+                        Status.IO_TIMEOUT,
+                        "There was no room for a message within %s: the peer of %s has not released enough messages"
+                                .formatted(Text.time(timeout), channel));
             }
         } catch (InterruptedException e) {
             if (withdraw(posted)) {
@@ -71,11 +66,13 @@ final class RoomWait {
         }
         // It waits no more: it was posted or refused, or the channel has ended and may be about to
         // say so.
-        if (posted.isCompletedExceptionally()
-                && !(posted.exceptionNow() instanceof MessagingException)) {
-            throw (RuntimeException) posted.exceptionNow(); // its arena was closed, for example
+        if (posted.isCompletedExceptionally()) {
+            RuntimeException why = (RuntimeException) posted.exceptionNow();
+            throw why instanceof MessagingException refused ? refused.again() : why;
         }
-        return posted.state() == Future.State.SUCCESS ? Status.SUCCESS : Status.CONNECTION_INVALID;
+        if (!posted.isDone()) {
+            throw channel.exception(Status.CONNECTION_INVALID);
+        }
     }
 
     private boolean withdraw(CompletableFuture<Void> future) {

@@ -54,12 +54,13 @@ class LargeMemoryTest {
     }
 
     /** Takes blocks until there are no more. */
-    private static List<LargeMemory.Block> takeAll(LargeMemory of, OneThread two, boolean first) {
+    private static List<LargeMemory.Block> takeAll(
+            LargeMemory of, OneThread two, long has, long copies) {
         List<LargeMemory.Block> all = new ArrayList<>();
-        LargeMemory.Block block = of.take(100_000, two.b, first);
+        LargeMemory.Block block = of.take(100_000, two.b, has, copies);
         while (block != null) {
             all.add(block);
-            block = of.take(100_000, two.b, first);
+            block = of.take(100_000, two.b, has, copies);
         }
         return all;
     }
@@ -82,11 +83,34 @@ class LargeMemoryTest {
             two.device.controlError = Errno.ENOMEM;
             assertThatThrownBy(() -> two.a.send(message(length), Duration.ofSeconds(1)))
                     .isInstanceOf(MessagingException.class)
+                    .hasRootCauseInstanceOf(VerbenaException.class)
                     .extracting(e -> ((MessagingException) e).status())
                     .isEqualTo(Status.INSUFFICIENT_RESOURCES);
             two.a.trySend(message(length)).orThrow();
             two.run();
             assertThat(got).containsExactly(bytes(length));
+        }
+    }
+
+    @Test
+    void aSendThatWaitedAndFindsNoMemorySaysSo() {
+        keeps = true;
+        try (OneThread two = open(OPTIONS)) {
+            while (two.a.trySend(message(10)).isSuccess()) {
+                two.run();
+            }
+            two.poller.execute(
+                    () -> {
+                        kept.forEach(Message::release);
+                        two.device.controlError = Errno.ENOMEM;
+                    });
+            assertThatThrownBy(() -> two.a.send(message(2000), Duration.ofSeconds(30)))
+                    .isInstanceOf(MessagingException.class)
+                    .hasMessageContaining("ulimit -l")
+                    .hasRootCauseInstanceOf(VerbenaException.class)
+                    .extracting(e -> ((MessagingException) e).status())
+                    .isEqualTo(Status.INSUFFICIENT_RESOURCES);
+            assertThat(two.a.isOpen()).isTrue();
         }
     }
 
@@ -102,10 +126,10 @@ class LargeMemoryTest {
             }
             two.run();
             Message first = kept.getFirst();
-            List<LargeMemory.Block> others = takeAll(memory, two, true);
+            List<LargeMemory.Block> others = takeAll(memory, two, 0, 0);
             for (int again = 0; again < 2; again++) {
                 first.detach();
-                List<LargeMemory.Block> freed = takeAll(memory, two, true);
+                List<LargeMemory.Block> freed = takeAll(memory, two, 0, 0);
                 assertThat(freed).hasSize(1 - again);
                 others.addAll(freed);
             }
@@ -129,11 +153,11 @@ class LargeMemoryTest {
 
     /** Or peers whose messages nobody reads, or that write none, would stall those of others. */
     @Test
-    void theSecondHalfIsForChannelsThatHaveNone() {
+    void theLastQuarterIsForChannelsThatHaveNone() {
         keeps = true;
         try (OneThread two = open(OPTIONS.withLargeMemory(300_000))) {
             LargeMemory memory = two.pollerOfB.memory().large();
-            List<LargeMemory.Block> others = takeAll(memory, two, false);
+            List<LargeMemory.Block> others = takeAll(memory, two, 1, 0);
             for (int i = 0; i < 3; i++) {
                 var _ = two.a.sendAsync(message(90_000 + i));
             }
@@ -145,6 +169,31 @@ class LargeMemoryTest {
             others.forEach(memory::giveBack);
             two.pass(Duration.ofMillis(200));
             assertThat(got).hasSize(3);
+            kept.forEach(Message::release);
+        }
+    }
+
+    /** A pipeline that keeps one message gets the next, however many others keep or do not read. */
+    @Test
+    void channelsWithCopiesOnTheHeapLeaveMoreToTheOthers() {
+        keeps = true;
+        try (OneThread two = open(OPTIONS.withLargeMemory(300_000))) {
+            LargeMemory memory = two.pollerOfB.memory().large();
+            var _ = two.a.sendAsync(message(90_000));
+            two.run();
+            List<LargeMemory.Block> others = takeAll(memory, two, 1, 1);
+            var _ = two.a.sendAsync(message(90_001));
+            two.pass(Duration.ofMillis(200));
+            assertThat(got).hasSize(2);
+            kept.getFirst().detach();
+            others.addAll(takeAll(memory, two, 1, 1));
+            var _ = two.a.sendAsync(message(90_002));
+            two.pass(Duration.ofMillis(200));
+            assertThat(got).as("there is a copy").hasSize(2);
+            kept.getFirst().release();
+            two.pass(Duration.ofMillis(200));
+            assertThat(got).hasSize(3);
+            others.forEach(memory::giveBack);
             kept.forEach(Message::release);
         }
     }
@@ -164,16 +213,16 @@ class LargeMemoryTest {
     void aBlockThatAnotherChannelHasUsedIsCleared(boolean copiedLast) {
         try (OneThread two = open(OPTIONS)) {
             LargeMemory memory = two.poller.memory().large();
-            LargeMemory.Block block = memory.take(100_000, two.a, true);
+            LargeMemory.Block block = memory.take(100_000, two.a, 0, 0);
             block.region.memory().fill((byte) 42);
             memory.giveBack(block);
-            assertThat(memory.take(99_999, two.a, true)).isSameAs(block);
+            assertThat(memory.take(99_999, two.a, 0, 0)).isSameAs(block);
             assertThat(block.region.memory().get(ValueLayout.JAVA_BYTE, 0)).isEqualTo((byte) 42);
             memory.giveBack(block);
             assertThat(memory.takeForCopy(100_000, two.b)).isSameAs(block);
             assertThat(block.region.memory().get(ValueLayout.JAVA_BYTE, 0)).isEqualTo((byte) 42);
             memory.giveBack(block);
-            assertThat(memory.take(100_000, copiedLast ? two.b : two.a, true)).isSameAs(block);
+            assertThat(memory.take(100_000, copiedLast ? two.b : two.a, 0, 0)).isSameAs(block);
             MemorySegment zeros = MemorySegment.ofArray(new byte[(int) block.region.bytes()]);
             assertThat(block.region.memory().mismatch(zeros)).isEqualTo(-1);
             memory.giveBack(block);
@@ -185,14 +234,14 @@ class LargeMemoryTest {
     void theMemoryOfAPollerIsLimited() {
         try (OneThread two = open(OPTIONS)) {
             LargeMemory memory = two.pollerOfB.memory().large();
-            memory.giveBack(Objects.requireNonNull(memory.take(100_000, two.b, true)));
+            memory.giveBack(Objects.requireNonNull(memory.take(100_000, two.b, 0, 0)));
             memory.giveBack(memory.takeForCopy(100_000, two.b)); // copies do not count
             List<LargeMemory.Block> others = new ArrayList<>();
             for (int i = 0; i < 64; i++) {
-                others.add(memory.take(100_000, two.b, true));
+                others.add(memory.take(100_000, two.b, 0, 0));
             }
             assertThat(others).doesNotContainNull();
-            assertThat(memory.take(1, two.b, true)).isNull();
+            assertThat(memory.take(1, two.b, 0, 0)).isNull();
             CompletableFuture<Void> sent = two.a.sendAsync(message(70_000));
             two.run();
             assertThat(sent).isNotDone();
@@ -214,7 +263,7 @@ class LargeMemoryTest {
             List<LargeMemory.Block> blocks = new ArrayList<>();
             int before = two.device.objects();
             for (int i = 0; i < 8; i++) {
-                blocks.add(memory.take(5 << 10, two.a, true));
+                blocks.add(memory.take(5 << 10, two.a, 0, 0));
             }
             blocks.forEach(memory::giveBack);
             memory.tick(1);

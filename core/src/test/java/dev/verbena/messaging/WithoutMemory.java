@@ -94,7 +94,7 @@ final class WithoutMemory {
         LargeMemory large = two.poller.memory().large();
         large.raiseLimit(MANY * BLOCK_BYTES);
         LargeMemory.Block[] all = new LargeMemory.Block[MANY];
-        Arrays.setAll(all, i -> large.take(BLOCK_BYTES, two.a, true));
+        Arrays.setAll(all, i -> large.take(BLOCK_BYTES, two.a, 0, 0));
         Runnable giveBack =
                 () -> {
                     for (LargeMemory.Block block : all) {
@@ -104,7 +104,7 @@ final class WithoutMemory {
         withFullHeap(giveBack);
         int same = 0;
         for (int i = MANY - 1; i >= 0; i--) {
-            same += all[i] == large.take(BLOCK_BYTES, two.a, true) ? 1 : 0;
+            same += all[i] == large.take(BLOCK_BYTES, two.a, 0, 0) ? 1 : 0;
         }
         giveBack.run();
         return "out of memory: %s, %d of %d blocks".formatted(failed, same, MANY);
@@ -117,7 +117,7 @@ final class WithoutMemory {
         for (int i = 0; i < MANY; i++) {
             arrivals.announced(BLOCK_BYTES);
             messages[i] = new Message();
-            messages[i].block = two.poller.memory().large().take(BLOCK_BYTES, two.a, true);
+            messages[i].block = two.poller.memory().large().take(BLOCK_BYTES, two.a, 0, 0);
         }
         withFullHeap(
                 () -> {
