@@ -1,6 +1,7 @@
 package dev.verbena.messaging;
 
 import dev.verbena.Status;
+import dev.verbena.VerbenaException;
 import dev.verbena.internal.util.IntMap;
 import dev.verbena.internal.util.SafeQueue;
 import dev.verbena.internal.util.Text;
@@ -28,6 +29,8 @@ final class CallTable {
     static final int ANSWER = 0x0102;
     static final int FAILURE = 0x0103;
     static final int MOST_REASON = 1000; // bytes
+    private static final byte[] NO_MEMORY =
+            "The peer has no registered memory for its answer".getBytes(StandardCharsets.UTF_8);
     static final int MOST = 512; // outstanding; half of the requests that may wait for room
 
     private static final ValueLayout.OfLong HEADER =
@@ -94,7 +97,7 @@ final class CallTable {
     private final IntMap<Outstanding<?>> outstanding = new IntMap<>(1);
     int next; // number; wraps around
     private boolean calls; // whether this side has called
-    private int answersWaiting; // that found no room while it had not
+    private int answersWaiting; // that found no room while it had not; also read without the lock
     private Queue<Message> kept = SafeQueue.empty(); // requests, while answers wait
 
     CallTable(MessageChannel channel) {
@@ -267,19 +270,38 @@ final class CallTable {
             counts = !calls && !channel.outbox.waiting.isEmpty();
             answersWaiting += counts ? 1 : 0;
         }
-        var _ =
-                sent.whenComplete(
-                        (nothing, thrown) -> {
-                            if (thrown != null && channel.takesRequests()) {
-                                channel.fail(
-                                        Status.NO_MORE_ENTRIES,
-                                        "an answer could not be sent: the peer does not take its answers",
-                                        thrown);
-                            }
-                            if (counts) {
-                                waitingAnswerEnded();
-                            }
-                        });
+        boolean followed = false;
+        try {
+            var _ =
+                    sent.whenComplete(
+                            (nothing, thrown) -> {
+                                if (thrown != null && channel.takesRequests()) {
+                                    notAnswered(kind, id, thrown);
+                                }
+                                if (counts) {
+                                    waitingAnswerEnded();
+                                }
+                            });
+            followed = true;
+        } finally {
+            if (counts && !followed) {
+                waitingAnswerEnded();
+            }
+        }
+    }
+
+    private void notAnswered(int kind, int id, Throwable why) {
+        Status status = why instanceof VerbenaException e ? e.status() : Status.INTERNAL_ERROR;
+        if (kind == ANSWER && status == Status.INSUFFICIENT_RESOURCES) {
+            answer(FAILURE, id, MemorySegment.ofArray(NO_MEMORY));
+        } else {
+            channel.fail(
+                    status,
+                    status == Status.NO_MORE_ENTRIES
+                            ? "an answer could not be sent: the peer does not take its answers"
+                            : "an answer could not be sent",
+                    why);
+        }
     }
 
     private void waitingAnswerEnded() {
@@ -292,14 +314,17 @@ final class CallTable {
         }
     }
 
-    /** Keeps a request that nobody reads any more, if answers wait for room. */
+    /**
+     * Keeps the credit of a request that nobody reads any more, if answers wait for room; not its
+     * memory, which is shared with other channels.
+     */
     boolean keeps(Message request) {
+        if (answersWaiting == 0) {
+            return false;
+        }
         try (var _ = channel.lock.hold()) {
-            if (answersWaiting == 0) {
-                return false;
-            }
             kept = SafeQueue.own(kept);
-            kept.add(request.retain());
+            boolean ignored = kept.add(request.skipAll().detach());
             return true;
         }
     }

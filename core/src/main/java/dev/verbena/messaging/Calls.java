@@ -30,9 +30,8 @@ import java.util.function.Function;
  *
  * <p><b>A peer that takes no answers</b> gets no credit: as long as an answer waits for room, each
  * request that is handled or answered keeps its credit until one of the waiting answers is sent. So
- * there come no more requests than {@link MessagingOptions#withReceives} allows. On a side that has
- * called its peer, too, requests give their credit back all the same, because both sides might wait
- * for each other.
+ * no more requests come than {@link MessagingOptions#withReceives} allows. A side that has itself
+ * called its peer returns the credit regardless: otherwise each side might wait for the other's.
  */
 public final class Calls implements MessageHandler {
     private final @Nullable CallHandler handler;

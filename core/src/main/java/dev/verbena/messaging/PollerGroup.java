@@ -115,7 +115,7 @@ public final class PollerGroup implements Pollers {
      */
     @Override
     public void close() {
-        pollers.forEach(Poller::checkMayWait);
+        pollers.getFirst().checkMayWait();
         try (domain) { // last
             close(pollers);
         }

@@ -12,6 +12,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.verbena.Status;
 import dev.verbena.VerbenaException;
+import dev.verbena.internal.verbs.Errno;
 
 import net.jqwik.api.ForAll;
 import net.jqwik.api.Property;
@@ -34,6 +35,7 @@ import java.util.Deque;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
+import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 
 /** Requests and answers: see {@link Calls}. */
@@ -601,12 +603,38 @@ class CallsTest {
             assertThat(callUntilRefused(two, a, 1000)).isLessThanOrEqualTo(2 * SMALL.receives);
             assertThat(kept).hasSize(SMALL.receives);
             assertThat(b.isOpen()).isTrue();
+            assertThat(b.receives.outstanding())
+                    .as("other channels have all receives")
+                    .isEqualTo(b.receives.count());
             for (int i = 0; i < kept.size(); i++) { // which grows
                 kept.get(i).release();
                 two.run();
             }
             assertThat(kept).hasSameSizeAs(calls);
             assertThat(a.credit()).isGreaterThan(SMALL.receives / 2);
+        }
+    }
+
+    @Test
+    void anAnswerWithoutMemoryFailsTheCallAndNotTheChannel() {
+        MessagingOptions large = SMALL.withEagerLimit(1000).withMaxMessage(10_000);
+        try (OneThread two = OneThread.open()) {
+            MessageChannel a = new MessageChannel(two.poller, large, Calls.outgoing());
+            CallHandler handler =
+                    call -> {
+                        two.device.controlError = Errno.ENOMEM;
+                        call.answer(MemorySegment.ofArray(new byte[5000]));
+                    };
+            MessageChannel b = new MessageChannel(two.pollerOfB, large, Calls.answeredBy(handler));
+            ChannelsByHand.connect(a, b);
+            CompletableFuture<String> call = Calls.call(a, text("x"), LONG, CallsTest::string);
+            two.run();
+            assertThat(call)
+                    .failsWithin(Duration.ZERO)
+                    .withThrowableOfType(ExecutionException.class)
+                    .withCauseInstanceOf(CallFailedException.class)
+                    .withMessageContaining("no registered memory for its answer");
+            assertThat(b.isOpen()).isTrue();
         }
     }
 
