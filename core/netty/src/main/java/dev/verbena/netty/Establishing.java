@@ -44,7 +44,12 @@ final class Establishing {
         if (request != null) {
             server().accepts();
             counted.set(true);
-            var _ = request.closed().whenComplete((nothing, why) -> acceptedOrNot());
+            try {
+                var _ = request.closed().whenComplete((nothing, why) -> acceptedOrNot());
+            } catch (Throwable t) { // no memory: the server refuses the peer
+                acceptedOrNot();
+                throw t;
+            }
         }
     }
 

@@ -460,7 +460,7 @@ final class Outgoing implements ChannelOutboundBuffer.MessageProcessor {
         endWanted = true;
         if (!endSent && next == null) {
             Status status = messages.trySend(NOTHING, 0, 0, null, null);
-            endSent = status != Status.NO_MORE_ENTRIES;
+            endSent = status != Status.NO_MORE_ENTRIES && status != Status.INSUFFICIENT_RESOURCES;
         }
     }
 

@@ -163,22 +163,25 @@ public final class RdmaServerChannel extends AbstractServerChannel implements Se
         var round = unsafe().recvBufAllocHandle();
         round.reset(config);
         Connector next = waiting.poll();
-        while (next != null) {
-            readPending = false;
-            try {
-                round.incMessagesRead(1);
-                pipeline().fireChannelRead(new RdmaChannel(this, next));
-            } catch (Throwable t) { // out of memory: others are accepted all the same
-                next.close(); // refuses the peer
-                pipeline().fireExceptionCaught(t);
+        try {
+            while (next != null) {
+                readPending = false;
+                try {
+                    round.incMessagesRead(1);
+                    pipeline().fireChannelRead(new RdmaChannel(this, next));
+                } catch (Throwable t) { // out of memory: others are accepted all the same
+                    next.close(); // refuses the peer
+                    pipeline().fireExceptionCaught(t);
+                }
+                next =
+                        round.continueReading() && accepting.get() < MOST_ACCEPTING
+                                ? waiting.poll()
+                                : null;
             }
-            next =
-                    round.continueReading() && accepting.get() < MOST_ACCEPTING
-                            ? waiting.poll()
-                            : null;
+        } finally {
+            round.readComplete();
+            pipeline().fireChannelReadComplete();
         }
-        round.readComplete();
-        pipeline().fireChannelReadComplete();
     }
 
     @Override
