@@ -330,7 +330,8 @@ public final class Connector extends NativeObject {
      *
      * @param options only the deadline is used
      * @throws VerbenaException IO_TIMEOUT if the peer does not confirm in time (the connection has
-     *     ended on this side nevertheless); CONNECTION_INVALID if there never was one
+     *     ended on this side nevertheless, unless another call still disconnects; that call's
+     *     failure is this one's, too); CONNECTION_INVALID if there never was one
      */
     public void disconnect(ConnectionOptions options) {
         await(beginDisconnect(options));

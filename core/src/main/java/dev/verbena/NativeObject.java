@@ -328,8 +328,10 @@ abstract class NativeObject implements AutoCloseable {
 
     /**
      * Closes this object (NdkCloseObject; for a {@link MemoryRegion}, NdkDeregisterMr as well);
-     * does nothing if it is closed. Objects created from it stay usable, and the native object is
-     * destroyed when the last of them is closed; {@link #awaitClosed} waits for that.
+     * does nothing if it is closed, except that a further close of an {@link Adapter} destroys the
+     * confined queues of threads that have ended meanwhile. Objects created from it stay usable,
+     * and the native object is destroyed when the last of them is closed; {@link #awaitClosed}
+     * waits for that.
      *
      * <p>Every step of the close is tried, even if an earlier one failed.
      *
@@ -347,7 +349,7 @@ abstract class NativeObject implements AutoCloseable {
     public final void close() {
         QueueLock.checkStack();
         checkMayClose();
-        Teardown end = teardown(); // these first: once it is marked, a second close does nothing
+        Teardown end = teardown(); // these first: a second close would not do them
         Runnable shut = () -> shut(end);
         Runnable release = this::release;
         if (markClosed()) {

@@ -181,7 +181,8 @@ public final class QueuePair extends NativeObject implements SendRequests {
      *
      * @param peer the other queue pair's address
      * @throws IllegalStateException when it was connected or flushed already, or is closed
-     * @throws VerbenaException when the device refuses the address
+     * @throws VerbenaException when the device refuses the address; if it did not refuse the first
+     *     of two steps, this queue pair is flushed
      */
     public void connect(QueuePairAddress peer) {
         connect(peer, PathOptions.DEFAULTS);

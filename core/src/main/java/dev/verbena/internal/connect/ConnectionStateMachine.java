@@ -296,7 +296,7 @@ public final class ConnectionStateMachine implements ConnectionEvents.Handler {
             actions.perform(transition.action(), input, from, outcome);
         } catch (RuntimeException | Error e) { // a failed call, or for example no memory
             ConnectionState otherwise = transition.ifItFails();
-            if (otherwise != null) { // this action can fail
+            if (otherwise != null) { // null: stays, or leads to next also after a failure
                 state = otherwise;
                 outcome.failure = FailureMessages.thrown(e);
                 actions.fail(outcome.failure, true, outcome);
