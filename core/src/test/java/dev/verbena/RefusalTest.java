@@ -158,8 +158,8 @@ class RefusalTest {
             }
         }
         assertThat(all)
-                .hasSize(27)
-                .contains(PostResult.ACCEPTED); // and 25 of posts, one of channels
+                .hasSize(28)
+                .contains(PostResult.ACCEPTED); // and 25 of posts, two of channels
         all.remove(PostResult.ACCEPTED);
         return all;
     }
