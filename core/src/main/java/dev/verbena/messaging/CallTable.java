@@ -319,10 +319,13 @@ final class CallTable {
      * memory, which is shared with other channels.
      */
     boolean keeps(Message request) {
-        if (answersWaiting == 0) {
+        if (answersWaiting == 0) { // most often; the lock makes sure of it
             return false;
         }
         try (var _ = channel.lock.hold()) {
+            if (answersWaiting == 0) {
+                return false; // or nobody would release it
+            }
             kept = SafeQueue.own(kept);
             boolean ignored = kept.add(request.skipAll().detach());
             return true;
