@@ -157,7 +157,7 @@ class OverrunTest {
         assertThat(a.connected()).isFalse();
     }
 
-    /** A lost completion does not say which slot it was for: the program has to start anew. */
+    /** A lost completion does not say which slot it was for, so the slot stays taken. */
     @Test
     void aBrokenQueueSaysThatSharedReceivesMayBeLost() {
         SharedReceiveQueue shared = rig.domain.createSharedReceiveQueue(3, 1, status -> {});

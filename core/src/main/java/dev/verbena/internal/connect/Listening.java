@@ -52,7 +52,7 @@ public final class Listening implements ConnectionEvents.Handler {
     private @Nullable Identifier identifier; // null when closed
     private InetSocketAddress address;
     private boolean listening;
-    private @Nullable VerbenaException broken;
+    private @Nullable Throwable broken;
 
     /**
      * Binds the address; peers are refused until {@link #resume}.
@@ -142,7 +142,7 @@ public final class Listening implements ConnectionEvents.Handler {
      */
     public synchronized void resume() {
         if (broken != null) {
-            throw FailureMessages.again(broken);
+            throw FailureMessages.again(FailureMessages.thrown(broken));
         }
         if (!listening && identifier != null) {
             FailureMessages.checkAddress(
@@ -170,7 +170,7 @@ public final class Listening implements ConnectionEvents.Handler {
             try {
                 identifier = bound(address);
             } catch (Throwable t) {
-                broken = FailureMessages.thrown(t);
+                broken = t; // allocates nothing: there may be no memory
                 throw t;
             }
         }

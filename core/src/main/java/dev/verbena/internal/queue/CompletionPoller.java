@@ -311,9 +311,13 @@ public final class CompletionPoller {
      * frees their slots if this queue is closed and not destroyed yet.
      */
     void drainShared() {
-        if (!drain() && !lock.run(() -> {})) {
+        if (!drainUnlessClosed()) {
             freeShared();
         }
+    }
+
+    private boolean drainUnlessClosed() {
+        return drain() || lock.run(() -> {});
     }
 
     /**
@@ -534,7 +538,7 @@ public final class CompletionPoller {
     public void finish(RequestLedger ledger, long nanoseconds, int rest) {
         long start = System.nanoTime();
         while (ledger.outstanding() > 0 && !broken && System.nanoTime() - start < nanoseconds) {
-            if (!drain() && !lock.run(() -> {})) {
+            if (!drainUnlessClosed()) {
                 break; // closed: nothing will come
             }
             Thread.onSpinWait();

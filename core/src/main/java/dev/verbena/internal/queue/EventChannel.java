@@ -106,8 +106,15 @@ public final class EventChannel<M extends EventChannel.Member> {
                 if (sleeping) {
                     return unread;
                 }
-                while (arrived < unread && takeEvents(1, this)) {
-                    continue;
+                try {
+                    while (arrived < unread && takeEvents(1, this)) {
+                        continue;
+                    }
+                } finally {
+                    if (tookOthers) { // their events make the channel readable no longer
+                        tookOthers = false;
+                        wakeWaiting();
+                    }
                 }
                 arrived = 0;
                 return 0;
@@ -140,6 +147,7 @@ public final class EventChannel<M extends EventChannel.Member> {
     private int used; // of entries
     private @Nullable Entry first; // of the ready ones, which are linked
     private @Nullable Entry last;
+    private boolean tookOthers; // an arm took events of queues that are not being armed
     private boolean lookAtAll; // an error came between taking an event and noting it
     private boolean sleeping;
     private boolean wokenUp;
@@ -254,9 +262,7 @@ public final class EventChannel<M extends EventChannel.Member> {
             entry.arrived++;
             if (entry != arming) {
                 add(entry);
-                if (arming != null) {
-                    wakeWaiting(); // the event makes the channel readable no longer
-                }
+                tookOthers |= arming != null;
             }
         }
     }
