@@ -168,12 +168,15 @@ final class ConnectionTable {
             on(ROUTE_ERROR, CONNECT_ERROR, UNREACHABLE, REJECTED);
 
     /**
-     * Events by which a connection ends. A peer that gives up before it has word that the
-     * connection is established is reported by an event of an attempt. TIMEWAIT_EXIT comes long
-     * after a disconnect; should that have been missed, the connection has ended all the same.
+     * Events by which a connection ends, or that confirm its end. A peer that gives up before it
+     * has word that the connection is established is reported by an event of an attempt.
+     * TIMEWAIT_EXIT comes long after a disconnect; should that have been missed, the connection has
+     * ended all the same.
      */
-    private static final Set<ConnectionTrigger> ENDS =
-            with(FAILURES, PEER_DISCONNECTED, DISCONNECT_UNANSWERED, TIMEWAIT_EXIT);
+    private static final Set<ConnectionTrigger> CONFIRMATIONS =
+            with(FAILURES, PEER_DISCONNECTED, TIMEWAIT_EXIT);
+
+    private static final Set<ConnectionTrigger> ENDS = with(CONFIRMATIONS, DISCONNECT_UNANSWERED);
 
     /** What ends an attempt while it waits for a call of this side. */
     private static final Set<ConnectionTrigger> LOSSES =
@@ -261,7 +264,7 @@ final class ConnectionTable {
         row(ENDS, in(DRAINING), CONFIRM_DISCONNECT, ENDED);
 
         row(on(DISCONNECT_UNANSWERED), in(DISCONNECTING), FAIL, ENDED);
-        row(without(ENDS, DISCONNECT_UNANSWERED), in(DISCONNECTING), FINISH_DISCONNECT, ENDED);
+        row(CONFIRMATIONS, in(DISCONNECTING), FINISH_DISCONNECT, ENDED);
         row(on(NO_CONFIRMATION), in(DISCONNECTING), FINISH_DISCONNECT, ENDED);
 
         row(on(DEADLINE, CANCEL, EVENT_THREAD_ENDED), DISCONNECT_STEP, FAIL, ENDED);
@@ -295,13 +298,6 @@ final class ConnectionTable {
         Set<ConnectionTrigger> all = EnumSet.copyOf(some);
         Collections.addAll(all, more);
         return all;
-    }
-
-    private static Set<ConnectionTrigger> without(
-            Set<ConnectionTrigger> some, ConnectionTrigger one) {
-        Set<ConnectionTrigger> rest = EnumSet.copyOf(some);
-        rest.remove(one);
-        return rest;
     }
 
     private static Set<ConnectionState> in(ConnectionState... states) {
