@@ -16,7 +16,6 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.time.Duration;
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.List;
 import java.util.Objects;
 import java.util.concurrent.CompletableFuture;
@@ -24,34 +23,9 @@ import java.util.concurrent.ExecutionException;
 
 /** The memory that the channels of a poller have for large messages. */
 @Timeout(60)
-class LargeMemoryTest {
+class LargeMemoryTest extends ReceivedMessages {
     private static final MessagingOptions OPTIONS = // one of the longest messages at a time
             OneThread.SMALL.withEagerLimit(1000).withMaxMessage(100_000).withLargeMemory(0);
-
-    private final List<byte[]> got = new ArrayList<>();
-    private final List<Message> kept = new ArrayList<>();
-    private boolean keeps;
-
-    private OneThread open(MessagingOptions options) {
-        return new OneThread(
-                options,
-                (channel, message) -> {
-                    got.add(message.data().toArray(ValueLayout.JAVA_BYTE));
-                    if (keeps) {
-                        kept.add(message.retain());
-                    }
-                });
-    }
-
-    private static byte[] bytes(int length) {
-        byte[] bytes = new byte[length];
-        Arrays.fill(bytes, (byte) length);
-        return bytes;
-    }
-
-    private static MemorySegment message(int length) {
-        return MemorySegment.ofArray(bytes(length));
-    }
 
     /** Takes blocks until there are no more. */
     private static List<LargeMemory.Block> takeAll(

@@ -37,40 +37,13 @@ import java.util.concurrent.CompletableFuture;
 
 /** Messages above the eager limit, and messages from registered memory of either kind. */
 @Timeout(60)
-class LargeMessageTest {
+class LargeMessageTest extends ReceivedMessages {
     private static final int EAGER = 1000;
     private static final int WRITE = 0; // opcodes
     private static final int SEND = 2;
     private static final int READ = 4;
     private static final MessagingOptions LARGE =
             OneThread.SMALL.withEagerLimit(EAGER).withMaxMessage(5_000_000);
-
-    private final List<byte[]> got = new ArrayList<>();
-    private final List<Message> kept = new ArrayList<>();
-    private boolean keeps;
-
-    private OneThread open(MessagingOptions options) {
-        return new OneThread(
-                options,
-                (channel, message) -> {
-                    got.add(message.data().toArray(ValueLayout.JAVA_BYTE));
-                    if (keeps) {
-                        kept.add(message.retain());
-                    }
-                });
-    }
-
-    private static byte[] bytes(int length) {
-        byte[] bytes = new byte[length];
-        for (int i = 0; i < length; i++) {
-            bytes[i] = (byte) (i * 31 + i / 251 + length);
-        }
-        return bytes;
-    }
-
-    private static MemorySegment message(int length) {
-        return MemorySegment.ofArray(bytes(length));
-    }
 
     private void assertGot(int... lengths) {
         assertThat(got.stream().mapToInt(one -> one.length).toArray()).isEqualTo(lengths);
