@@ -40,6 +40,16 @@ final class ChildProgram implements AutoCloseable {
     }
 
     static ChildProgram start(Class<?> program, String... arguments) throws IOException {
+        return start(List.of(), program, arguments);
+    }
+
+    /**
+     * Starts a program through another one.
+     *
+     * @param by a command that runs the one which follows its arguments
+     */
+    static ChildProgram start(List<String> by, Class<?> program, String... arguments)
+            throws IOException {
         List<String> command =
                 new ArrayList<>(
                         List.of(
@@ -56,6 +66,7 @@ final class ChildProgram implements AutoCloseable {
                         name ->
                                 command.add(
                                         1, "-D%s=%s".formatted(name, System.getProperty(name))));
+        command.addAll(0, by);
         Process process = new ProcessBuilder(command).redirectErrorStream(true).start();
         CompletableFuture.delayedExecutor(SECONDS, TimeUnit.SECONDS)
                 .execute(process::destroyForcibly);

@@ -205,6 +205,20 @@ class FaultsTest {
                 .isSubsetOf(OVERRUN_ENDS);
     }
 
+    /** Of root, the capability that exceeds the limit is taken away. */
+    @Test
+    void lockedMemoryThatRunsOutFailsWhatNeedsMore() throws Exception {
+        List<String> limited = new ArrayList<>();
+        if ("root".equals(System.getProperty("user.name"))) {
+            limited.addAll(List.of("setpriv", "--bounding-set=-ipc_lock"));
+        }
+        limited.addAll(List.of("prlimit", "--memlock=" + LittleLockedMemory.BYTES));
+        try (ChildProgram program = ChildProgram.start(limited, LittleLockedMemory.class)) {
+            assertThat(program.line()).isEqualTo("[]");
+            assertThat(program.exitCode()).isZero();
+        }
+    }
+
     /** The clock of the day is for the eyes of people: no deadline is by it. */
     @Test
     void aClockThatJumpsEndsNothing() throws Exception {
