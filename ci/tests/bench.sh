@@ -54,7 +54,7 @@ test_bench_times_rows_by_name_on_emulated_processors() {
 
 test_bench_counts_nothing_of_a_program_that_failed() {
     with_lib <<LINES
-outputs=$BOX/outputs programs=$BOX FIXED_ADDRESSES=()
+outputs='$BOX/outputs' programs='$BOX' FIXED_ADDRESSES=()
 mkdir "\$outputs"
 bench_one row-c-1.txt bash -c 'echo RESULT; exit 3'
 LINES

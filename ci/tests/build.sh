@@ -119,10 +119,10 @@ LINES
     mv "$BOX/bin/nested-roce" "$BOX/nested/roce"
     cat <<LINES
 heed_signals
-CI_DIR=$BOX/nested CONTAINERS=yes VM=$BOX/vm RXE_IN_CONTAINERS=6.0
+CI_DIR='$BOX/nested' CONTAINERS=yes VM='$BOX/vm' RXE_IN_CONTAINERS=6.0
 mkdir -p "\$VM" && echo 6.1 >"\$VM/version"
 need_writable_checkout() { :; }
-need_jdk() { JDK=$BOX/jdk; }
+need_jdk() { JDK='$BOX/jdk'; }
 need() { :; }
 build() { :; }
 test_this_script() { :; }
@@ -194,8 +194,8 @@ test_failed_unit_tests_of_each_module_count() {
         for pom in "$CI_DIR"/../{*,*/*}/pom.xml; do
             modules=$((modules + 1))
             echo "local reports=\$PROJECT/$(realpath --relative-to="$CI_DIR/.." "${pom%/*}")/target/surefire-reports"
-            echo "mkdir -p \$reports"
-            echo "echo '<testsuite tests=\"1\" failures=\"1\" errors=\"0\" skipped=\"0\">' >\$reports/TEST-x.xml"
+            echo "mkdir -p \"\$reports\""
+            echo "echo '<testsuite tests=\"1\" failures=\"1\" errors=\"0\" skipped=\"0\">' >\"\$reports/TEST-x.xml\""
         done
         printf '}\nrun_tests\n'
     } >"$BOX/lines"

@@ -154,7 +154,7 @@ test_a_JDK_for_a_fresh_root_that_is_missing_or_does_not_run() {
     printf 'JAVA_VERSION="17.0.9"\n' >"$BOX/jdk/release"
     hide javac
     with_lib <<LINES
-HOME=$BOX/home . <(sed '/^make_and_run /d; s,^CI_DIR=.*,CI_DIR=$CI_DIR,' "$CI_DIR/fresh")
+HOME='$BOX/home' . <(sed '/^make_and_run /d; s,^CI_DIR=.*,CI_DIR="$CI_DIR",' "$CI_DIR/fresh")
 JDK_PLACES=()
 make_and_run debian-12
 LINES

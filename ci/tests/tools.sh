@@ -114,7 +114,7 @@ with_lib() {
 with_lib_on_terminal() {
     write_script
     CODE=0
-    timeout "$EVENT_LIMIT" script -qec "bash $BOX/script 2>$BOX/err" /dev/null >"$BOX/out" </dev/null || CODE=$?
+    timeout "$EVENT_LIMIT" script -qec "bash '$BOX/script' 2>'$BOX/err'" /dev/null >"$BOX/out" </dev/null || CODE=$?
 }
 
 write_script() {
