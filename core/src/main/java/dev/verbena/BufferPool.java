@@ -146,6 +146,7 @@ public final class BufferPool extends NativeObject {
      */
     @CheckReturnValue
     public PooledBuffer take(Duration timeout) throws InterruptedException {
+        QueueLock.checkStack();
         acquire();
         int index = popBehindWaiters();
         if (index != NONE) {
@@ -186,6 +187,7 @@ public final class BufferPool extends NativeObject {
      */
     @CheckReturnValue
     public CompletableFuture<PooledBuffer> takeAsync() {
+        QueueLock.checkStack();
         CompletableFuture<PooledBuffer> now = new CompletableFuture<>(); // may find no memory
         if (!tryAcquire()) {
             now.completeExceptionally(new ClosedException(this));

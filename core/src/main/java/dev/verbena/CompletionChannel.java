@@ -5,6 +5,7 @@ import com.google.errorprone.annotations.CheckReturnValue;
 import dev.verbena.internal.events.FlightRecording;
 import dev.verbena.internal.events.FlightRecording.AwaitEvent;
 import dev.verbena.internal.queue.EventChannel;
+import dev.verbena.internal.queue.QueueLock;
 import dev.verbena.internal.runtime.Teardown;
 import dev.verbena.internal.verbs.Descriptors;
 import dev.verbena.internal.verbs.DeviceControl;
@@ -86,7 +87,8 @@ public final class CompletionChannel extends NativeObject {
      * Blocks until one of the queues has fired. Interrupts do not end it; {@link #wakeUp} and the
      * close do. A virtual thread keeps its carrier meanwhile. Allocates nothing.
      *
-     * <p>A queue that failed (an overrun) fires, too: its next poll throws.
+     * <p>A queue that failed (an overrun) fires, too: a poll throws once all that completed has
+     * been polled.
      *
      * @param timeout how long to wait at most; with zero, this only checks
      * @return a queue that has fired and is not armed any more; null if none fired in time, or
@@ -98,6 +100,7 @@ public final class CompletionChannel extends NativeObject {
      */
     @CheckReturnValue
     public @Nullable CompletionQueue await(Duration timeout) {
+        QueueLock.checkStack();
         acquire();
         try {
             Thread of = owner;

@@ -369,6 +369,7 @@ public final class CompletionQueue extends NativeObject {
      */
     @CheckReturnValue
     public Status takeEvent() {
+        QueueLock.checkStack();
         acquire();
         try {
             checkThread();

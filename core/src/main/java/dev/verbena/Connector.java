@@ -66,11 +66,11 @@ public final class Connector extends NativeObject {
         try {
             this.connection =
                     new ConnectionStateMachine(adapter.device().connectionEvents(), adapter.name());
+            reportEnd();
         } catch (Throwable t) {
             abandon();
             throw t;
         }
-        reportEnd();
     }
 
     /** Creates a connector for a peer's request. */
@@ -78,7 +78,12 @@ public final class Connector extends NativeObject {
         super(adapter, listener);
         this.adapter = adapter;
         this.connection = connection;
-        reportEnd();
+        try {
+            reportEnd();
+        } catch (Throwable t) {
+            abandon();
+            throw t;
+        }
     }
 
     /** Reports the end to the Flight Recorder, once, however many attempts to connect there are. */
@@ -205,6 +210,7 @@ public final class Connector extends NativeObject {
      * @param options only {@link ConnectionOptions#assumingInvalidatablePeer} is used
      * @throws VerbenaException CONNECTION_ABORTED if the peer gave up meanwhile or a verb failed;
      *     CONNECTION_INVALID when no peer has accepted; INSUFFICIENT_RESOURCES; DEVICE_REMOVED
+     * @throws IllegalStateException when closed
      */
     public void completeConnect(ConnectionOptions options) {
         ensureOpen();
@@ -235,6 +241,7 @@ public final class Connector extends NativeObject {
      *     pair is connected; CONNECTION_INVALID if this connector is not a request;
      *     INVALID_BUFFER_SIZE for too much private data; CANCELLED when interrupted or closed;
      *     INSUFFICIENT_RESOURCES; DEVICE_REMOVED
+     * @throws IllegalStateException when closed before the call
      */
     public void accept(QueuePair queuePair, ConnectionOptions options) {
         await(beginAccept(queuePair, options));
@@ -313,6 +320,7 @@ public final class Connector extends NativeObject {
      * @throws VerbenaException CONNECTION_INVALID if there is nothing to refuse, CONNECTION_ABORTED
      *     when the peer gave up or was refused before, INVALID_BUFFER_SIZE for too much private
      *     data
+     * @throws IllegalStateException when closed
      */
     public void reject(byte[] privateData) {
         ensureAnswerable();
@@ -331,7 +339,10 @@ public final class Connector extends NativeObject {
      * @param options only the deadline is used
      * @throws VerbenaException IO_TIMEOUT if the peer does not confirm in time (the connection has
      *     ended on this side nevertheless, unless another call still disconnects; that call's
-     *     failure is this one's, too); CONNECTION_INVALID if there never was one
+     *     failure is this one's, too); CANCELLED when interrupted or closed (it has ended, too, and
+     *     what was outstanding is cancelled); CONNECTION_INVALID if there never was one;
+     *     DEVICE_REMOVED
+     * @throws IllegalStateException when closed before the call
      */
     public void disconnect(ConnectionOptions options) {
         await(beginDisconnect(options));
@@ -364,7 +375,7 @@ public final class Connector extends NativeObject {
     }
 
     /**
-     * Sets a callback for the end of the connection (NdkDisconnectEventCallback,
+     * Adds a callback for the end of the connection (NdkDisconnectEventCallback,
      * NdkDisconnectEventCallbackEx). It is called exactly once, whichever side ended it:
      * immediately if the connection already ended, and never if none was established.
      *

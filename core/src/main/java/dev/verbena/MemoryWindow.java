@@ -274,8 +274,7 @@ public final class MemoryWindow extends NativeObject {
                     start = to.start() + offset;
                     bytes = length;
                     kept = before != to;
-                    FlightRecording.bound(
-                            by.deviceName(), by.number(), window.token(), start, length);
+                    record(by, window.token(), true);
                 }
                 return answer;
             } finally {
@@ -292,13 +291,26 @@ public final class MemoryWindow extends NativeObject {
         }
     }
 
+    /** Into the Flight Recorder, which must not cost a request that was posted. */
+    private void record(NativeQueuePair by, int token, boolean bound) {
+        try {
+            if (bound) {
+                FlightRecording.bound(by.deviceName(), by.number(), token, start, bytes);
+            } else {
+                FlightRecording.invalidated(by.deviceName(), by.number(), token, false);
+            }
+        } catch (Error e) {
+            // The completion tells of the request.
+        }
+    }
+
     /** Posts an invalidate: see {@link QueuePair#invalidate}. */
     synchronized PostResult invalidate(NativeQueuePair by, long context, int flags) {
         ensureOpen(); // the close waits for this lock
         int token = window.token();
         PostResult answer = by.windowRequests().invalidate(context, window, flags);
         if (answer == PostResult.ACCEPTED) {
-            FlightRecording.invalidated(by.deviceName(), by.number(), token, false);
+            record(by, token, false);
         }
         return answer;
     }

@@ -111,10 +111,13 @@ class ConfinementTest {
         }
 
         /** The provider refuses what was deferred: it is in the error state already. */
-        @Test
-        void flushesAndWhatWasDeferredIsCancelledWhereTheProviderRefusesIt() throws Exception {
+        @ParameterizedTest
+        @ValueSource(booleans = {true, false})
+        void flushesAndWhatWasDeferredIsCancelledWhereTheProviderRefusesIt(boolean named)
+                throws Exception {
             try (Rig rig = Rig.confined(LIMITS)) {
                 rig.device.refusesInError = true;
+                rig.device.refused = named ? 0 : -1;
                 rig.a.send(1, rig.bytes(4), OpFlags.DEFER).orThrow();
                 rig.a.send(2, rig.bytes(4), OpFlags.DEFER).orThrow();
                 elsewhere(

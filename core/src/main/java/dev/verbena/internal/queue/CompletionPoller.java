@@ -489,7 +489,7 @@ public final class CompletionPoller {
      * @param lastIsAsking whether the last one's caller waits for the answer
      * @return true when the last one, and so each of them, has ended already: none was refused
      */
-    boolean refuse(RequestLedger ledger, int first, int last, boolean lastIsAsking) {
+    boolean refuse(RequestLedger ledger, int first, int last, boolean lastIsAsking, int status) {
         if (!lock.acquire()) {
             return false; // nobody polls any more
         }
@@ -501,8 +501,7 @@ public final class CompletionPoller {
                 ledger.suppress(last);
             }
             int lastSynthesized = lastIsAsking ? last - 1 : last;
-            ledger.synthesize(
-                    first, lastSynthesized, WorkCompletions.GENERAL_ERROR, WorkCompletions.FLUSHED);
+            ledger.synthesize(first, lastSynthesized, status, WorkCompletions.FLUSHED);
             deliverSynthesized(ledger);
             return false;
         } finally {

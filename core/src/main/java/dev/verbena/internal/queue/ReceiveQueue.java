@@ -106,7 +106,7 @@ public final class ReceiveQueue extends QueueLock {
             ledger.takeBack();
             return PostResult.ofErrno(errno);
         }
-        return poller.refuse(ledger, sequence, sequence, true)
+        return poller.refuse(ledger, sequence, sequence, true, WorkCompletions.GENERAL_ERROR)
                 ? PostResult.ACCEPTED
                 : PostResult.ofErrno(errno);
     }

@@ -388,8 +388,9 @@ public final class SendQueue extends QueueLock {
         boolean lastIsAsking = asking == LAST_ASKS;
         // Some of a batch may be posted.
         PostResult answer = asking == ALL_ASK ? PostResult.ACCEPTED : refusal;
+        int status = over ? WorkCompletions.FLUSHED : WorkCompletions.GENERAL_ERROR;
         if (at == SendChain.UNKNOWN) {
-            if (poller.refuse(ledger, first + posted, last, lastIsAsking)) {
+            if (poller.refuse(ledger, first + posted, last, lastIsAsking, status)) {
                 return PostResult.ACCEPTED; // whatever the provider meant: all have completed
             }
             end();
@@ -401,7 +402,6 @@ public final class SendQueue extends QueueLock {
                 lastSynthesized--;
                 answer = PostResult.NOT_CONNECTED;
             }
-            int status = over ? WorkCompletions.FLUSHED : WorkCompletions.GENERAL_ERROR;
             poller.synthesize(ledger, first + at, lastSynthesized, status);
         }
         if (asking != ALL_ASK) {

@@ -37,8 +37,15 @@ public final class StallWatch {
                             + Text.time(timeout));
         }
         Check made = new Check(TimeUnit.NANOSECONDS.convert(timeout) / CHECKS);
+        Check before = current;
         current = made;
-        timers.after(made.interval, made);
+        boolean begun = false;
+        try {
+            timers.after(made.interval, made);
+            begun = true;
+        } finally {
+            current = begun ? made : before; // or nobody would watch
+        }
     }
 
     /** The queue pair is destroyed. */

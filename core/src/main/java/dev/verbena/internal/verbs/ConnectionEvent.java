@@ -71,9 +71,10 @@ public record ConnectionEvent(
     public static final ConnectionEvent NOTHING =
             new ConnectionEvent(Kind.NONE, 0, 0, 0, new byte[0], 0, 0);
 
-    /** Whether the peer's program called {@code rdma_reject}. */
+    /** Whether the peer's program called {@code rdma_reject}. iWARP has a negative errno. */
     public boolean rejectedByProgram() {
-        return kind == Kind.REJECTED && status == REJECTED_BY_PROGRAM;
+        return kind == Kind.REJECTED
+                && (status == REJECTED_BY_PROGRAM || status == -Errno.ECONNREFUSED);
     }
 
     /** The new identifier of a connection request; 0 of another event. */

@@ -59,7 +59,9 @@ final class FakeExecution {
     int postSend(long qp, long first, long bad) {
         QueuePair pair = queuePairs.find(qp);
         if (settings.refusesInError && pair.state == State.ERR) {
-            setBad(bad, first);
+            if (settings.refused >= 0) {
+                setBad(bad, first);
+            }
             return Errno.EINVAL;
         }
         int index = 0;
