@@ -9,8 +9,11 @@ import java.nio.charset.StandardCharsets;
 import java.util.concurrent.atomic.AtomicBoolean;
 
 /**
- * A request of the peer, which waits for its answer. From any thread that may use the channel. A
- * call that is never answered ends for the peer when its time is over.
+ * A request of the peer, which waits for its answer. From any thread that may use the channel.
+ *
+ * <p>Answer every call, if only with an error, and also when its time must be over: the peer may
+ * have 512 calls without an answer, and cannot know of a call that has failed for it whether it was
+ * forgotten.
  */
 public final class Call {
     private final CallTable table;
@@ -59,8 +62,9 @@ public final class Call {
     }
 
     /**
-     * Keeps the request until it is answered: until then, the peer has room for one message less. A
-     * call need not be kept to be answered later.
+     * Keeps the request until it is answered: until then, the peer has room for one message less,
+     * and with none left, its answers to calls of this side wait, too. A call need not be kept to
+     * be answered later.
      *
      * @return this call
      * @throws IllegalStateException if it was answered, or its handler has returned
@@ -83,7 +87,8 @@ public final class Call {
 
     /**
      * Answers it, and returns at once. If there is no room, the answer waits, and meanwhile
-     * requests give no credit back: see {@link Calls}. An answer that cannot be sent, such as the
+     * requests give no credit back: see {@link Calls}. If there is no registered memory for it, the
+     * peer gets an error instead. An answer that cannot be sent for another reason, such as the
      * 1,025th that waits, ends the channel.
      *
      * @param answer is copied
@@ -102,11 +107,7 @@ public final class Call {
      * @throws IllegalStateException if it was answered before
      */
     public void fail(String message) {
-        byte[] text = message.getBytes(StandardCharsets.UTF_8);
-        int most = Math.clamp(table.mostBytes(), 0, CallTable.MOST_REASON);
-        answer(
-                CallTable.FAILURE,
-                MemorySegment.ofArray(text).asSlice(0, Math.min(text.length, most)));
+        answer(CallTable.FAILURE, table.cut(message.getBytes(StandardCharsets.UTF_8)));
     }
 
     private void answer(int kind, MemorySegment data) {

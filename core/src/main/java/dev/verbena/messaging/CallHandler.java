@@ -10,8 +10,8 @@ public interface CallHandler {
      * Poller#onThisThread}, by {@link Poller#execute}.
      *
      * @param call to be answered once: {@link Call#answer}, or {@link Call#fail}
-     * @throws Exception is an answer, too: as {@link Call#fail} with its message. An Error closes
-     *     the channel
+     * @throws Exception is an answer, too: as {@link Call#fail} with its message. An Error, or an
+     *     Exception after the answer, closes the channel
      */
     void called(Call call) throws Exception;
 }

@@ -15,13 +15,15 @@ import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.Queue;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.Function;
 
 /**
- * The calls of this side of a channel that are outstanding, by their numbers. Guarded by the lock
- * of the channel; what completes a future runs without it. Of the peer's calls nothing is kept,
- * except while answers wait for room: then the requests that come keep their credit, each until
- * another of those answers was sent.
+ * The calls of this side of a channel whose answers have not come, by their numbers. Also those
+ * that were given up: what the peer has yet to answer has a limit, whatever becomes of the futures.
+ * Guarded by the lock of the channel; what completes a future runs without it. Of the peer's calls
+ * nothing is kept, except while answers wait for room: then the requests that come keep their
+ * credit, each until another of those answers was sent.
  */
 final class CallTable {
     static final int HEADER_BYTES = 8;
@@ -31,7 +33,7 @@ final class CallTable {
     static final int MOST_REASON = 1000; // bytes
     private static final byte[] NO_MEMORY =
             "The peer has no registered memory for its answer".getBytes(StandardCharsets.UTF_8);
-    static final int MOST = 512; // outstanding; half of the requests that may wait for room
+    static final int MOST = 512; // without an answer; half of the requests that may wait for room
 
     private static final ValueLayout.OfLong HEADER =
             ValueLayout.JAVA_LONG_UNALIGNED.withOrder(ByteOrder.LITTLE_ENDIAN);
@@ -61,7 +63,7 @@ final class CallTable {
         /** The answer has come. By the polling thread. */
         void answered(Message message, boolean failure) {
             if (isDone()) {
-                return; // cancelled
+                return; // it was given up
             }
             try {
                 if (failure) {
@@ -96,6 +98,7 @@ final class CallTable {
     private final MessageChannel channel;
     private final IntMap<Outstanding<?>> outstanding = new IntMap<>(1);
     int next; // number; wraps around
+    private final AtomicInteger unanswered = new AtomicInteger(); // calls of the peer
     private boolean calls; // whether this side has called
     private int answersWaiting; // that found no room while it had not; also read without the lock
     private Queue<Message> kept = SafeQueue.empty(); // requests, while answers wait
@@ -107,6 +110,12 @@ final class CallTable {
     /** How long a request or an answer may be. */
     int mostBytes() {
         return channel.maxMessage() - HEADER_BYTES;
+    }
+
+    /** As much of a reason as a message has room for. */
+    MemorySegment cut(byte[] reason) {
+        int most = Math.clamp(mostBytes(), 0, MOST_REASON);
+        return MemorySegment.ofArray(reason).asSlice(0, Math.min(reason.length, most));
     }
 
     private MemorySegment message(int kind, int id, MemorySegment data) {
@@ -143,8 +152,8 @@ final class CallTable {
                 call.completeExceptionally(
                         new MessagingException(
                                 Status.NO_MORE_ENTRIES,
-                                "%d calls are outstanding on %s already: wait for some of their answers first"
-                                        .formatted(MOST, channel)));
+                                "%d calls on %s have no answer yet, and %d of them were given up: wait until the peer has answered some"
+                                        .formatted(MOST, channel, givenUp())));
                 return call;
             }
             while (outstanding.get(next) != null) {
@@ -158,21 +167,37 @@ final class CallTable {
         try {
             CompletableFuture<Void> sent = channel.sendAsync(message);
             channel.lock.whenFailed(sent, thrown -> fail(call, thrown));
-            channel.lock.whenFailed(
-                    call,
-                    thrown -> {
-                        var _ = take(call.id);
-                        sent.cancel(false); // where it waits for room, it makes room for others
-                    });
+            channel.lock.whenFailed(call, thrown -> withdraw(sent));
         } catch (Throwable t) {
             fail(call, t);
         }
         return call;
     }
 
+    /** The request will not be answered. */
     private void fail(Outstanding<?> call, Throwable why) {
         call.completeExceptionally(why); // first: there may be no memory for it
         var _ = take(call.id);
+    }
+
+    /** The call was given up: if its request still waits for room, it is not sent. */
+    private void withdraw(CompletableFuture<Void> sent) {
+        boolean withdrawn;
+        try (var _ = channel.lock.hold()) {
+            withdrawn = channel.outbox.withdraw(sent);
+        }
+        if (withdrawn) {
+            sent.cancel(false); // which fails the call
+        }
+    }
+
+    private int givenUp() {
+        int count = 0;
+        for (int i = 0; i < outstanding.places(); i++) {
+            Outstanding<?> call = outstanding.at(i);
+            count += call != null && call.isDone() ? 1 : 0;
+        }
+        return count;
     }
 
     private @Nullable Outstanding<?> take(int id) {
@@ -185,11 +210,10 @@ final class CallTable {
     void tick(int now) {
         for (int i = 0; i < outstanding.places() && outstanding.size() > 0; i++) {
             Outstanding<?> call = outstanding.at(i);
-            if (call != null && call.isLate(now)) {
+            if (call != null && !call.isDone() && call.isLate(now)) {
                 channel.poller.execute(
                         () ->
-                                fail(
-                                        call,
+                                call.completeExceptionally(
                                         new MessagingException(
                                                 Status.IO_TIMEOUT,
                                                 "%s was called, and has not answered within %s"
@@ -223,6 +247,14 @@ final class CallTable {
         int id = (int) (header >>> Integer.SIZE);
         switch ((int) header) {
             case REQUEST -> {
+                if (unanswered.incrementAndGet() > MOST) {
+                    channel.fail(
+                            Status.INTERNAL_ERROR,
+                            "the peer has called more than %d times without waiting for answers"
+                                    .formatted(MOST),
+                            null);
+                    return;
+                }
                 Call call = new Call(this, message.skip(HEADER_BYTES), id);
                 called(call, handler);
                 boolean ignored = !message.retained() && keeps(message);
@@ -259,9 +291,21 @@ final class CallTable {
         }
     }
 
-    /** Answers a call of the peer. An answer that is lost would leave the peer waiting. */
+    /** Answers a call of the peer. */
     void answer(int kind, int id, MemorySegment data) {
         MemorySegment message = message(kind, id, data);
+        unanswered.getAndDecrement(); // first: the peer may call again when the answer has come
+        boolean answered = false;
+        try {
+            send(kind, id, message);
+            answered = true;
+        } finally {
+            unanswered.getAndAdd(answered ? 0 : 1);
+        }
+    }
+
+    /** An answer that is lost would leave the peer waiting. */
+    private void send(int kind, int id, MemorySegment message) {
         CompletableFuture<Void> sent;
         boolean counts;
         try (var _ = channel.lock.hold()) {
@@ -275,11 +319,11 @@ final class CallTable {
             var _ =
                     sent.whenComplete(
                             (nothing, thrown) -> {
+                                if (counts) {
+                                    waitingAnswerEnded(); // first: the other may throw
+                                }
                                 if (thrown != null && channel.takesRequests()) {
                                     notAnswered(kind, id, thrown);
-                                }
-                                if (counts) {
-                                    waitingAnswerEnded();
                                 }
                             });
             followed = true;
@@ -293,7 +337,7 @@ final class CallTable {
     private void notAnswered(int kind, int id, Throwable why) {
         Status status = why instanceof VerbenaException e ? e.status() : Status.INTERNAL_ERROR;
         if (kind == ANSWER && status == Status.INSUFFICIENT_RESOURCES) {
-            answer(FAILURE, id, MemorySegment.ofArray(NO_MEMORY));
+            send(FAILURE, id, message(FAILURE, id, cut(NO_MEMORY)));
         } else {
             channel.fail(
                     status,

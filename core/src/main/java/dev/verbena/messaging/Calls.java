@@ -25,8 +25,8 @@ import java.util.function.Function;
  * {@snippet file="dev/verbena/examples/KeyValueClient.java" region="get"}
  *
  * <p>Such a channel carries nothing else: a message that is neither a request nor an answer ends
- * it, and an answer to a call that is not outstanding, because it has timed out, was cancelled or
- * was answered already, is ignored.
+ * it, and so does a peer that has more than 512 calls without an answer. An answer to a call that
+ * has timed out, was cancelled or was answered already is ignored.
  *
  * <p><b>A peer that takes no answers</b> gets no credit: as long as an answer waits for room, each
  * request that is handled or answered keeps its credit until one of the waiting answers is sent. So
@@ -67,11 +67,12 @@ public final class Calls implements MessageHandler {
      *
      * <p>When a future is cancelled, or its time is over, a request that still waits for room is
      * not sent, and a late answer is discarded. The peer does not learn of either: whether it did
-     * what it was asked for is not known then.
+     * what it was asked for is not known then. Until its answer comes, the request counts as one of
+     * those that have none.
      *
      * @param channel whose peer is called
      * @param request is copied
-     * @param timeout how long the peer has, checked every 100 ms
+     * @param timeout how long the peer has, checked every 100 ms, and first after that
      * @param answer makes the result from the answer, on the polling thread; must not block. The
      *     message is valid until it returns, unless it calls {@link Message#retain}. What it
      *     throws, the future fails with
@@ -79,7 +80,8 @@ public final class Calls implements MessageHandler {
      * @return a future that is completed by the polling thread. It fails with a {@link
      *     CallFailedException} when the peer answers with an error; and with a {@link
      *     MessagingException}: IO_TIMEOUT when there was no answer in time, NO_MORE_ENTRIES when
-     *     512 calls are outstanding already, or why the channel was closed
+     *     512 calls have no answer yet, INSUFFICIENT_RESOURCES when there was no registered memory
+     *     for a large request, or why the channel was closed
      * @throws IllegalArgumentException if the request is longer than {@link
      *     MessageChannel#maxMessage} less 8
      * @throws IllegalStateException if the handler of the channel is no {@code Calls}

@@ -143,8 +143,9 @@
  *   <tr><td>4 to 7</td><td>the number of the request, which its answer repeats</td></tr>
  * </table>
  *
- * <p>Each side numbers its own requests, and does not use a number again before the call has ended
- * for it. A side has at most 512 calls outstanding. An answer with another number is ignored.
+ * <p>Each side numbers its own requests, and does not use a number again before it has the answer.
+ * A side has at most 512 requests without an answer; one that sends more loses the channel. An
+ * answer with another number is ignored.
  */
 // core/docs/messaging.md has the path of a message through the classes of this package.
 @NullMarked

@@ -191,16 +191,51 @@ class CallsTest {
 
     // ---- deadlines and cancellation
 
-    /** The peer has the requests, and never answers. */
-    @Test
-    void aCancelledCallGivesItsPlaceBack() {
-        try (Rig rig = new Rig(SMALL, call -> {})) {
-            for (int i = 0; i < 2 * CallTable.MOST; i++) {
-                CompletableFuture<String> call = rig.call("x");
+    /** However many are given up, the peer has at most so many to answer. */
+    @ParameterizedTest
+    @ValueSource(booleans = {false, true})
+    void aCallThatWasGivenUpKeepsItsPlaceUntilItsAnswer(boolean cancelled) {
+        List<Call> open = new ArrayList<>();
+        try (Rig rig = new Rig(SMALL, open::add)) {
+            for (int i = 0; i < CallTable.MOST; i++) {
+                CompletableFuture<String> call = rig.call("x", SECOND);
+                rig.two.run();
                 assertThat(call).isNotDone();
-                call.cancel(false);
+                if (cancelled) {
+                    call.cancel(false);
+                }
             }
+            rig.two.pass(Duration.ofSeconds(2));
+            assertThat(open).hasSize(CallTable.MOST);
+            CompletableFuture<String> oneMore = rig.call("one more");
+            assertThat(failure(oneMore)).isEqualTo(Status.NO_MORE_ENTRIES);
+            assertThat(oneMore.exceptionNow()).hasMessageContaining("512 of them were given up");
+            open.removeFirst().answer(text("late"));
+            rig.two.run();
+            CompletableFuture<String> next = rig.call("next");
+            rig.two.run();
+            open.removeLast().answer(text("its answer"));
+            rig.two.run();
+            assertThat(next).isCompletedWithValue("its answer");
+            open.forEach(call -> call.answer(text("all at once")));
+            rig.two.run();
             rig.assertThatBothAreOpen();
+            assertThat(rig.call("x")).isNotDone();
+        }
+    }
+
+    /** A peer that is none of ours; its credit comes back at once. */
+    @Test
+    void aPeerThatDoesNotWaitForAnswersLosesItsChannel() {
+        try (OneThread two = OneThread.open()) {
+            MessageChannel a = new MessageChannel(two.poller, SMALL, (channel, message) -> {});
+            MessageChannel b = new MessageChannel(two.pollerOfB, SMALL, Calls.answeredBy(c -> {}));
+            ChannelsByHand.connect(a, b);
+            assertThat(callUntilRefused(two, a, CallTable.MOST)).isEqualTo(CallTable.MOST);
+            assertThat(b.isOpen()).isTrue();
+            assertThat(callUntilRefused(two, a, 1)).isOne();
+            assertThat(b.isOpen()).isFalse();
+            assertThat(b.closeReason()).hasMessageContaining("more than 512 times without waiting");
         }
     }
 
@@ -267,7 +302,7 @@ class CallsTest {
             rig.two.hangs = true;
             for (int round = 0; round < 3; round++) {
                 List<CompletableFuture<String>> all = new ArrayList<>();
-                for (int i = 0; i < CallTable.MOST - (cancels ? SMALL.receives : 0); i++) {
+                for (int i = 0; i < CallTable.MOST - SMALL.receives; i++) {
                     all.add(rig.call("given up", SECOND));
                 }
                 if (cancels) { // by another thread
@@ -484,7 +519,7 @@ class CallsTest {
             }
             CompletableFuture<String> oneMore = rig.call("one more");
             assertThat(failure(oneMore)).isEqualTo(Status.NO_MORE_ENTRIES);
-            assertThat(oneMore.exceptionNow()).hasMessageContaining("512 calls are outstanding");
+            assertThat(oneMore.exceptionNow()).hasMessageContaining("512 calls on");
             assertThat(rig.open).hasSize(4); // it keeps them
             for (int i = 0; i < CallTable.MOST; i++) {
                 rig.answer("answer " + i);
