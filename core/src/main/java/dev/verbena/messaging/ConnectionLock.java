@@ -1,6 +1,9 @@
 package dev.verbena.messaging;
 
+import org.jspecify.annotations.Nullable;
+
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.Condition;
 import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.Consumer;
@@ -55,6 +58,22 @@ final class ConnectionLock extends ReentrantLock {
         }
         lockInterruptibly();
         return held;
+    }
+
+    /**
+     * Begins a block as {@link #hold}, unless another thread is in one for longer than a moment;
+     * then it returns null.
+     */
+    @Nullable Held tryHold() {
+        if (isUnneeded()) {
+            return NOTHING;
+        }
+        try {
+            return tryLock() || tryLock(1, TimeUnit.MILLISECONDS) ? held : null;
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+            return null;
+        }
     }
 
     /** Whether no other thread may be in a block. Only the polling thread can end that. */

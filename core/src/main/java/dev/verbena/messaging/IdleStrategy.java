@@ -4,6 +4,7 @@ import dev.verbena.internal.util.Arguments;
 import dev.verbena.internal.util.Text;
 
 import java.time.Duration;
+import java.util.concurrent.TimeUnit;
 
 /**
  * What the thread of a {@link Poller} does while there is nothing to poll: the choice between the
@@ -39,7 +40,7 @@ public final class IdleStrategy {
             throw new IllegalArgumentException(
                     "A poller spins for 0 or longer, not " + Text.time(spin));
         }
-        return new IdleStrategy(spin.toNanos());
+        return new IdleStrategy(TimeUnit.NANOSECONDS.convert(spin));
     }
 
     /**

@@ -8,6 +8,7 @@ import dev.verbena.internal.util.Closing;
 
 import org.jspecify.annotations.Nullable;
 
+import java.util.Objects;
 import java.util.function.IntSupplier;
 
 /**
@@ -22,9 +23,14 @@ import java.util.function.IntSupplier;
  * before that is not for channels whose messages were copied to the heap: those with many that
  * nobody reads or writes do not stall the others. Blocks are kept only as far as all blocks
  * together do not exceed what the channels may take.
+ *
+ * <p>To map and pin memory, or to clear it, takes the polling thread up to a second for a GiB. It
+ * does so for one block in each tick, or for several that have 256 MiB together: so peers that
+ * announce large messages do not keep it from its other channels.
  */
 final class LargeMemory implements AutoCloseable {
     private static final int KEPT_TICKS = 50;
+    private static final long MOST_PREPARED = 256 << 20; // bytes in a tick
     private static final int SMALLEST_SHIFT = 12;
     private static final int MOST_SHARES = 64; // of what one channel may take
     private static final int SHARES_OF_MORE = 48; // of these, for channels that have a message
@@ -59,6 +65,7 @@ final class LargeMemory implements AutoCloseable {
     private long mostOfChannel; // for messages that come, and again for copies
     private long taken; // for messages that come
     private long registered; // all blocks
+    private long prepared; // for messages that come, in this tick
     private int tick;
     private boolean closed;
 
@@ -96,7 +103,7 @@ final class LargeMemory implements AutoCloseable {
      *
      * @param has how many bytes the channel has, in blocks and on the heap
      * @param copies how many of these on the heap
-     * @return null when all channels have taken as much as they may
+     * @return null when all channels have taken as much as they may, or until the next tick
      * @throws VerbenaException as {@link ProtectionDomain#allocate} does
      */
     @Nullable Block take(int bytes, MessageChannel user, long has, long copies) {
@@ -107,7 +114,9 @@ final class LargeMemory implements AutoCloseable {
         Block block = null;
         try {
             block = takeAny(bytes, user, true);
-            block.comes = true;
+            if (block != null) {
+                block.comes = true;
+            }
             return block;
         } finally {
             if (block == null) {
@@ -128,13 +137,17 @@ final class LargeMemory implements AutoCloseable {
      * @throws VerbenaException as {@link ProtectionDomain#allocate} does
      */
     Block takeForCopy(int bytes, MessageChannel user) {
-        return takeAny(bytes, user, false);
+        return Objects.requireNonNull(takeAny(bytes, user, false));
     }
 
     @SuppressWarnings("ReferenceEquality") // the same channel
-    private Block takeAny(int bytes, MessageChannel user, boolean clears) {
+    private @Nullable Block takeAny(int bytes, MessageChannel user, boolean clears) {
         int size = sizeOf(bytes);
         Block block = kept(size);
+        if (clears && (block == null || block.user != user) && !mayPrepare(size)) {
+            keep(block);
+            return null;
+        }
         if (block == null) {
             block = new Block(allocate(bytesOf(size)), size, user);
         } else if (block.user != user) {
@@ -144,6 +157,19 @@ final class LargeMemory implements AutoCloseable {
             }
         }
         return block;
+    }
+
+    private synchronized boolean mayPrepare(int size) {
+        boolean may = prepared < MOST_PREPARED;
+        prepared += may ? bytesOf(size) : 0;
+        return may;
+    }
+
+    private synchronized void keep(@Nullable Block block) {
+        if (block != null) {
+            block.next = free[block.size];
+            free[block.size] = block;
+        }
     }
 
     private MemoryRegion allocate(long bytes) {
@@ -195,8 +221,7 @@ final class LargeMemory implements AutoCloseable {
             block.comes = false;
             if (!closed) {
                 block.givenBack = tick;
-                block.next = free[block.size];
-                free[block.size] = block;
+                keep(block);
                 return;
             }
         }
@@ -206,6 +231,7 @@ final class LargeMemory implements AutoCloseable {
     /** At a tick: frees what nobody has taken for some seconds. */
     synchronized void tick(int now) {
         tick = now;
+        prepared = 0;
         free(KEPT_TICKS);
         makeRoom(0); // there may be fewer channels
     }

@@ -341,9 +341,11 @@ abstract sealed class PolledConnection<C> implements AutoCloseable
     }
 
     private void tick(int now) {
-        String late;
-        try (var _ = lock.hold()) {
-            late = reason.isOpen() ? late(now) : null;
+        String late = null;
+        try (var held = lock.tryHold()) { // a thread that copies a GiB does not stop the poller
+            if (held != null && reason.isOpen()) {
+                late = late(now);
+            }
         }
         if (late != null) {
             fail(Status.IO_TIMEOUT, late, null);

@@ -286,10 +286,8 @@ public final class Poller implements Pollers {
      * @return false when the time is over
      */
     boolean awaitDone(CompletableFuture<?> future, Duration most) throws InterruptedException {
-        long deadline = System.nanoTime() + TimeUnit.NANOSECONDS.convert(most);
-        while (onPollingThread() && !future.isDone() && deadline - System.nanoTime() > 0) {
-            int ignored = await(SHORT); // other threads may complete it
-        }
+        long deadline = System.nanoTime() + Math.max(0, TimeUnit.NANOSECONDS.convert(most));
+        while (!Thread.currentThread().isInterrupted() && polls(future, deadline)) {}
         try {
             Object ignored = future.get(deadline - System.nanoTime(), TimeUnit.NANOSECONDS);
             return true;
@@ -300,12 +298,29 @@ public final class Poller implements Pollers {
         }
     }
 
-    /** Waits for a close, which may begin late; not in a handler or in an interrupted thread. */
+    /**
+     * On the polling thread, polls for a moment; false when the future is done, or time is over.
+     */
+    private boolean polls(CompletableFuture<?> future, long deadline) {
+        if (!onPollingThread() || future.isDone() || deadline - System.nanoTime() <= 0) {
+            return false;
+        }
+        int ignored = await(SHORT); // other threads may complete it
+        return true;
+    }
+
+    /**
+     * Waits for a close, which may begin late; not in a handler. An interrupt ends the wait, except
+     * on the polling thread: nobody else polls.
+     */
     void awaitClosed(Object what, CompletableFuture<Status> closed, Duration late) {
         Duration most =
                 late.compareTo(CENTURIES) < 0 ? late.plus(CONNECTION_CLOSE_WITHIN) : CENTURIES;
+        long deadline = System.nanoTime() + TimeUnit.NANOSECONDS.convert(most);
+        while (!isDispatchingHere() && polls(closed, deadline)) {}
         try {
-            if (!isDispatchingHere() && !awaitDone(closed, most)) {
+            Duration left = Duration.ofNanos(Math.max(0, deadline - System.nanoTime()));
+            if (!isDispatchingHere() && !awaitDone(closed, left)) {
                 throw new MessagingException(
                         Status.IO_TIMEOUT,
                         "%s did not close within %s".formatted(what, Text.time(most)));
@@ -430,8 +445,9 @@ public final class Poller implements Pollers {
                 queues.fired(which);
             }
         } catch (VerbenaException e) {
-            // The device was removed: its queues say so when they are polled.
-            Thread.onSpinWait();
+            // The device was removed: its queues say so when they are polled. The next wait would
+            // end at once.
+            failedToPoll = true;
         } finally {
             sleeping = false;
             idling = false;

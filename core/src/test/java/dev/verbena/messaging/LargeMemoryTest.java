@@ -39,6 +39,31 @@ class LargeMemoryTest extends ReceivedMessages {
         return all;
     }
 
+    /** What takes the polling thread long is spread over ticks. */
+    @Test
+    void muchMemoryIsPreparedInSeveralTicks() {
+        try (OneThread two = open(OPTIONS)) {
+            LargeMemory memory = two.pollerOfB.memory().large();
+            memory.raiseLimit(1L << 30);
+            LargeMemory.Block big = memory.take(300 << 20, two.b, 0, 0);
+            assertThat(big).isNotNull();
+            assertThat(memory.take(5000, two.b, 0, 0)).isNull();
+            memory.tick(1);
+            LargeMemory.Block small = memory.take(5000, two.b, 0, 0);
+            assertThat(small).isNotNull();
+            memory.giveBack(small);
+            LargeMemory.Block another = memory.take(300 << 20, two.b, 0, 0);
+            assertThat(another).isNotNull().isNotSameAs(big);
+            LargeMemory.Block again = memory.take(5000, two.b, 0, 0);
+            assertThat(again).as("the same channel's needs nothing").isSameAs(small);
+            memory.giveBack(again);
+            assertThat(memory.take(5000, two.a, 0, 0)).as("is to be cleared").isNull();
+            memory.tick(2);
+            assertThat(memory.take(5000, two.a, 0, 0)).isSameAs(small);
+            List.of(big, small, another).forEach(memory::giveBack);
+        }
+    }
+
     /** Of a message above the eager limit, or of one that is not inline. */
     @ParameterizedTest
     @ValueSource(ints = {900, 2000})

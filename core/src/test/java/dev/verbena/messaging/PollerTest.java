@@ -3,6 +3,7 @@ package dev.verbena.messaging;
 import static dev.verbena.Status.SUCCESS;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.verbena.Adapter;
 import dev.verbena.FakeAdapters;
@@ -16,7 +17,10 @@ import org.junit.jupiter.api.Timeout;
 import java.time.Duration;
 import java.time.temporal.ChronoUnit;
 import java.util.List;
+import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.TimeUnit;
 
 /** A poller of the caller's own thread. */
 @Timeout(60)
@@ -106,6 +110,42 @@ class PollerTest {
             }
         }
         device.dispose();
+    }
+
+    /** Nobody else polls: the wait is a loop, which an interrupt ends, too. */
+    @Test
+    void anInterruptEndsTheWaitOfThePollingThread() throws Exception {
+        FakeDevice device = new FakeDevice();
+        try (Adapter adapter = FakeAdapters.open(device);
+                Poller poller = Poller.onThisThread(adapter, IdleStrategy.events())) {
+            Duration most = Duration.ofSeconds(20);
+            long start = System.nanoTime();
+            Thread.currentThread().interrupt();
+            assertThatThrownBy(() -> poller.awaitDone(new CompletableFuture<>(), most))
+                    .isInstanceOf(InterruptedException.class);
+            assertThat(Duration.ofNanos(System.nanoTime() - start)).isLessThan(most.dividedBy(2));
+            assertThat(poller.awaitDone(CompletableFuture.completedFuture(1), most)).isTrue();
+        }
+        device.dispose();
+    }
+
+    /** As one does that copies a message of a GiB; a tick comes every 100 ms. */
+    @Test
+    void aThreadThatHoldsUpAChannelHoldsUpNoOther() throws Exception {
+        BlockingQueue<String> arrived = new LinkedBlockingQueue<>();
+        MessageHandler handler = (channel, message) -> arrived.add(OneThread.text(message));
+        try (Two two = new Two(OneThread.SMALL, handler, handler);
+                MessageChannel busy = new MessageChannel(two.poller, OneThread.SMALL, handler);
+                MessageChannel peer = new MessageChannel(two.poller, OneThread.SMALL, handler)) {
+            ChannelsByHand.connect(busy, peer);
+            long start = System.nanoTime();
+            try (var _ = busy.lock.hold()) {
+                while (System.nanoTime() - start < 500_000_000) {
+                    two.a.send(OneThread.text("x"), Duration.ofSeconds(20));
+                    assertThat(arrived.poll(20, TimeUnit.SECONDS)).isEqualTo("x");
+                }
+            }
+        }
     }
 
     /** It would lose completions otherwise. */
