@@ -212,9 +212,15 @@ abstract class EndReason {
         return closing;
     }
 
+    /** Whether the peer has said that it closes the connection. */
+    boolean hasPeerClosed() {
+        return peerClosed;
+    }
+
     /**
      * Nothing is delivered any more, and the reason is what it is. A peer that has disconnected had
-     * closed the connection only if its last frame said so.
+     * closed the connection only if its last frame said so; then it has, whatever was refused here
+     * after that.
      */
     void drained() {
         synchronized (this) {
@@ -222,8 +228,11 @@ abstract class EndReason {
             if (awaitsCause
                     && why != null
                     && why.status() == Status.CONNECTION_INVALID
-                    && !peerClosed) {
-                reason = exception(Status.CONNECTION_ABORTED, NO_CLOSE, null, null, null);
+                    && saysClose) {
+                reason =
+                        peerClosed
+                                ? exception(why.status(), CLOSED_BY_PEER, null, null, null)
+                                : exception(Status.CONNECTION_ABORTED, NO_CLOSE, null, null, null);
             }
             draining = false;
             awaitsCause = false;

@@ -65,6 +65,7 @@ final class Inbox {
             if (kind == Frame.MESSAGE) {
                 message = frame.message();
                 message.arrived(channel, Frame.length(second));
+                isUsed = !movesIfScarce(message);
             } else {
                 isUsed = false;
                 repost(frame.slot());
@@ -122,6 +123,20 @@ final class Inbox {
         }
     }
 
+    /** Copies a message to the heap if messages that are kept have most of the receives. */
+    private boolean movesIfScarce(Message message) {
+        if (!channel.receives.areScarce()) {
+            return false;
+        }
+        try {
+            detach(message);
+            message.unretained();
+            return true;
+        } catch (OutOfMemoryError e) {
+            return false; // it stays where it is
+        }
+    }
+
     /** The peer has announced a large message. */
     private void announced(int length) {
         LargeArrivals arrivals = large;
@@ -164,6 +179,12 @@ final class Inbox {
             }
         }
         byte kind = Frame.kind(first);
+        if (channel.reason.hasPeerClosed()) {
+            return "sent a frame after it had closed the channel";
+        }
+        if (kind == Frame.MESSAGE && large != null && large.next() != null) {
+            return "sent a message before a large one that it had announced";
+        }
         if (Frame.length(second) > channel.maxMessage() && kind != Frame.OFFER) {
             return "sent a message of %,d bytes, which is longer than the %,d that both ends take"
                     .formatted(Frame.length(second), channel.maxMessage());
@@ -295,7 +316,8 @@ final class Inbox {
                     return message;
                 }
             }
-            int ignored = channel.poller.await(Duration.ofNanos(left));
+            long most = Math.min(left, PollerClock.TICK_NANOSECONDS); // or an interrupt waits
+            int ignored = channel.poller.await(Duration.ofNanos(most));
             left = deadline - System.nanoTime();
         }
     }

@@ -170,6 +170,11 @@ public final class Message implements AutoCloseable {
         return retained;
     }
 
+    /** By the poller, before the program has it. */
+    void unretained() {
+        retained = false;
+    }
+
     /**
      * The channel on which it arrived.
      *

@@ -138,6 +138,9 @@ public final class MessagingOptions extends OptionValues<MessagingOptions> {
     /**
      * Changes how many messages the peer may send that were not released here. So one channel never
      * keeps more of the poller's receives than this: a peer that sends more loses its channel.
+     * Where all channels of a poller may keep more receives than it can have (2,048, or 64 MiB of
+     * them), and messages that were not released take three quarters of these, further ones are
+     * copied to the heap when they come.
      *
      * @param messages 1 to 32,767; also at most 5 less than the device's {@link
      *     AdapterInfo#maxSharedReceiveDepth} (or {@link AdapterInfo#maxReceiveDepth}, on a device

@@ -255,8 +255,12 @@ final class Outbox {
             }
             if (!result.isAccepted()) {
                 MessagingException refused = refusal(result, first.remote());
-                channel.poller.execute(
-                        () -> future.completeExceptionally(refused)); // without the lock
+                if (first.whenPosted()) {
+                    future.completeExceptionally(refused);
+                } else {
+                    channel.poller.execute(
+                            () -> future.completeExceptionally(refused)); // without the lock
+                }
             } else if (first.whenPosted()) {
                 future.complete(null); // nothing depends on it but a waiting thread
             }
@@ -506,7 +510,8 @@ final class Outbox {
 
     /** Says that this side closes, and sends nothing from now on; once. */
     void close() {
-        if (established && channel.isOpen() && !saidClose) {
+        boolean keepsBack = sendsLarge && large.isWaiting(); // what was announced, and never comes
+        if (established && channel.isOpen() && !saidClose && !keepsBack) {
             saidClose = post(Frame.CLOSE);
         }
     }

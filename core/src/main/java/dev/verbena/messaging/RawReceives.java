@@ -60,7 +60,7 @@ public final class RawReceives implements AutoCloseable {
     private volatile int count; // receives that have memory
     private volatile int keeps; // of those: the others are not posted again
     private final BitSet parked = new BitSet(); // of those others: not posted
-    private int needed; // by all connections; guarded by the monitor
+    private volatile int needed; // by all connections
     private int quietTicks; // guarded by the monitor
     private boolean closed;
     private volatile boolean broken;
@@ -233,6 +233,15 @@ public final class RawReceives implements AutoCloseable {
     /** How many receives are posted; of a pool. */
     int outstanding() {
         return shared == null ? 0 : shared.outstanding();
+    }
+
+    /**
+     * Whether messages that were not released have three quarters of the most that the pool can
+     * have, and its channels may need more than that: then the last quarter is for all of them.
+     */
+    boolean areScarce() {
+        int most = buffers.length;
+        return needed > most && shared != null && count - shared.outstanding() > most / 4 * 3;
     }
 
     /** A channel needs so many more receives, or fewer. */

@@ -9,6 +9,7 @@ import com.sun.management.ThreadMXBean;
 
 import dev.verbena.BufferList;
 import dev.verbena.OpFlags;
+import dev.verbena.Status;
 import dev.verbena.internal.util.IntMap;
 
 import org.junit.jupiter.api.RepeatedTest;
@@ -40,6 +41,52 @@ class HostilePeerTest {
                 .send(0, new BufferList(1).add(two.other, 0, bytes), OpFlags.SILENT_SUCCESS)
                 .orThrow();
         two.run();
+    }
+
+    /** B sends a frame without credit reports, of its own making. */
+    private static void sendFrame(OneThread two, byte kind, int length) {
+        two.hangs = true; // the channel B does not know of it
+        two.other.memory().fill((byte) 0);
+        Frame.write(two.other.memory(), 0, kind, new Credits(1), length, 0);
+        int bytes = Frame.HEADER_BYTES + (kind == Frame.MESSAGE ? length : 0);
+        BufferList frame = new BufferList(1).add(two.other, 0, bytes);
+        two.b.pair.send(0, frame, OpFlags.SILENT_SUCCESS).orThrow();
+        two.run();
+    }
+
+    @Test
+    void whoSendsAfterItsCloseLosesItsChannel() {
+        try (OneThread two = OneThread.open()) {
+            sendFrame(two, Frame.CLOSE, 0);
+            assertThat(two.a.isOpen()).isTrue();
+            sendFrame(two, Frame.MESSAGE, 3);
+            assertThat(two.a.closeReason()).hasMessageContaining("after it had closed");
+            assertThat(two.log).noneMatch(line -> line.contains("got"));
+        }
+    }
+
+    @Test
+    void whoOvertakesItsLargeMessageLosesItsChannel() {
+        MessagingOptions options = OneThread.SMALL.withEagerLimit(100).withMaxMessage(1000);
+        try (OneThread two = new OneThread(options, (channel, message) -> {})) {
+            sendFrame(two, Frame.LARGE, 500);
+            assertThat(two.a.isOpen()).isTrue();
+            sendFrame(two, Frame.MESSAGE, 3);
+            assertThat(two.a.closeReason()).hasMessageContaining("before a large one");
+            assertThat(two.log).noneMatch(line -> line.contains("got"));
+        }
+    }
+
+    /** This side's send is refused, and then it hears that the peer had closed it. */
+    @Test
+    void whoHasClosedTheChannelIsTheReasonWhateverWasRefusedThen() {
+        try (OneThread two = OneThread.open()) {
+            sendFrame(two, Frame.CLOSE, 0);
+            two.a.reason.refused("a send", Status.CONNECTION_INVALID);
+            two.run();
+            assertThat(two.a.closed()).isCompletedWithValue(Status.CONNECTION_INVALID);
+            assertThat(two.a.closeReason()).hasMessageContaining("the peer closed it");
+        }
     }
 
     /** It asks for keys that it was never given, and grants no credit for an answer. */

@@ -96,6 +96,38 @@ class SharedReceivesTest {
         }
     }
 
+    /** All that they may have: what comes when most receives are kept is copied to the heap. */
+    @Test
+    void channelsThatKeepTheirMessagesLeaveReceivesToOthers() {
+        try (OneThread two = new OneThread(OPTIONS, handler)) {
+            RawReceives pool = two.b.receives;
+            keeps = true;
+            List<MessageChannel> channels = new ArrayList<>();
+            for (int i = 0; i < 40; i++) {
+                channels.add(connected(two));
+            }
+            for (MessageChannel channel : channels) {
+                sendAll(channel, "kept");
+                two.pass(Duration.ofMillis(300)); // the pool grows at ticks
+            }
+            assertThat(kept).hasSize(40 * CREDIT);
+            assertThat(pool.outstanding()).isGreaterThan(pool.count() / 5);
+            keeps = false;
+            sendAll(two.a, "other");
+            two.run();
+            assertThat(got).hasSize(41 * CREDIT).endsWith("other" + (CREDIT - 1));
+            for (int i = 0; i < kept.size(); i++) {
+                assertThat(text(kept.get(i))).isEqualTo("kept" + i % CREDIT);
+                kept.get(i).release();
+            }
+            two.run();
+            assertThat(pool.outstanding()).isEqualTo(pool.count());
+            channels.forEach(channel -> sendAll(channel, "again"));
+            two.run();
+            assertThat(got).hasSize(81 * CREDIT);
+        }
+    }
+
     /** The pool goes on with what it has, and every channel with it. */
     @ParameterizedTest
     @ValueSource(booleans = {false, true})
