@@ -26,6 +26,7 @@ final class ConnectAttempt {
     private final Listener listener;
     private volatile boolean cancelled;
     private volatile @Nullable CompletableFuture<Void> answer;
+    private volatile @Nullable Throwable refused;
 
     ConnectAttempt(
             Poller poller,
@@ -75,12 +76,16 @@ final class ConnectAttempt {
             CompletableFuture<Void> asked =
                     by.connectAsync(made.pair, server, options.connection(poller.adapter()));
             answer = asked;
+            Tasks.Task then = new Tasks.Task(() -> answered(made, by), false); // needs no memory
             if (cancelled) { // before the answer could be seen
                 asked.cancel(false);
             }
             var _ =
                     asked.whenComplete(
-                            (nothing, thrown) -> poller.execute(() -> answered(made, by, thrown)));
+                            (nothing, thrown) -> {
+                                refused = thrown;
+                                poller.execute(then);
+                            });
         } catch (Throwable t) {
             Throwable why = t;
             if (channel != null) {
@@ -91,7 +96,8 @@ final class ConnectAttempt {
         }
     }
 
-    private void answered(MessageChannel channel, Connector connector, @Nullable Throwable thrown) {
+    private void answered(MessageChannel channel, Connector connector) {
+        Throwable thrown = refused;
         try {
             if (thrown != null) {
                 throw thrown;

@@ -239,7 +239,9 @@ public final class Exposure implements AutoCloseable {
         CompletableFuture<Message> end = future();
         changeClaims(1, false); // before the wait: a close meanwhile leaves it the message
         try {
-            while (channel.poller.onPollingThread() && !end.isDone()) {
+            while (channel.poller.onPollingThread()
+                    && !end.isDone()
+                    && !Thread.currentThread().isInterrupted()) {
                 int ignored = channel.poller.await(Duration.ofNanos(PollerClock.TICK_NANOSECONDS));
             }
             return end.get();

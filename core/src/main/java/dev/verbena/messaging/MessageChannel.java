@@ -513,10 +513,11 @@ public final class MessageChannel extends PolledConnection<SendCallback> {
      * MessagingOptions#withTimeout timeout} at most, and ends the connection, which the peer has to
      * confirm within the timeout. Messages above the eager limit that wait for the peer's memory
      * have half of the timeout before that. From then on nothing can be sent; what waits for room
-     * is not sent any more. A handler or callback may call it, too: then it does not wait. Nor does
-     * a thread that is interrupted, unless it is the polling thread; the close goes on, and the
-     * thread stays interrupted. If the poller belongs to another thread ({@link
-     * Poller#onThisThread}), the close begins when that thread polls.
+     * is not sent any more, and messages that have come and were not handled are dropped. A handler
+     * or callback may call it, too: then it does not wait. Nor does a thread that is interrupted,
+     * unless it is the polling thread; the close goes on, and the thread stays interrupted. If the
+     * poller belongs to another thread ({@link Poller#onThisThread}), the close begins when that
+     * thread polls.
      *
      * @throws MessagingException IO_TIMEOUT when it has not ended 30 s after that timeout: a
      *     handler does not return

@@ -165,11 +165,12 @@ public final class MessageServer implements AutoCloseable {
             Refusal.forNow(refusal).reject(connector);
             return;
         }
-        AcceptAttempt attempt;
-        synchronized (channels) { // other threads of the listener count this one
-            attempt = new AcceptAttempt(pollers.next(), connector, options, handler, new Place());
-        }
         try {
+            AcceptAttempt attempt;
+            Place place = new Place();
+            synchronized (channels) { // other threads of the listener count this one
+                attempt = new AcceptAttempt(pollers.next(), connector, options, handler, place);
+            }
             attempt.start();
         } catch (Throwable t) {
             count.decrementAndGet();

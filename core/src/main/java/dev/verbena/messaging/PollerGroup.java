@@ -115,7 +115,7 @@ public final class PollerGroup implements Pollers {
      */
     @Override
     public void close() {
-        pollers.getFirst().checkMayWait();
+        pollers.forEach(Poller::checkMayWait);
         try (domain) { // last
             close(pollers);
         }

@@ -43,6 +43,16 @@ final class Tasks {
             }
         }
 
+        /** The last one; null when there is none. */
+        @Nullable Task last() {
+            if (first == null) {
+                return null;
+            }
+            synchronized (Tasks.this) {
+                return last;
+            }
+        }
+
         @Nullable Task poll() {
             return first == null ? null : take();
         }
@@ -85,13 +95,15 @@ final class Tasks {
     }
 
     /**
-     * Runs all tasks, and the tasks that they add.
+     * Runs the tasks that there are, not those that they add: one that adds itself holds up
+     * nothing.
      *
      * @return whether there was any
      */
     boolean run() {
-        Task task = ready.poll();
-        boolean any = task != null;
+        Task last = ready.last();
+        boolean any = last != null;
+        Task task = any ? ready.poll() : null;
         while (task != null) {
             try {
                 task.action.run();
@@ -101,7 +113,7 @@ final class Tasks {
                 }
                 report.accept(t);
             }
-            task = ready.poll();
+            task = task == last ? null : ready.poll();
         }
         return any;
     }

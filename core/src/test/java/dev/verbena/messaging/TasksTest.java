@@ -18,7 +18,7 @@ class TasksTest {
     }
 
     @Test
-    void theyRunInOrderWithThoseThatTheyAdd() {
+    void theyRunInOrderAndThoseThatTheyAddLater() {
         assertThat(tasks.run()).isFalse();
         Tasks.Task last = new Tasks.Task(() -> log.add("last"), false);
         tasks.add(
@@ -31,8 +31,30 @@ class TasksTest {
         tasks.add(new Tasks.Task(() -> log.add("second"), false));
         assertThat(tasks.isEmpty()).isFalse();
         assertThat(tasks.run()).isTrue();
+        assertThat(log).containsExactly("first", "second");
+        assertThat(tasks.run()).isTrue();
         assertThat(log).containsExactly("first", "second", "last");
         assertThat(tasks.isEmpty()).isTrue();
+    }
+
+    @Test
+    void oneThatAddsItselfHoldsUpNothing() {
+        Tasks.Task[] again = new Tasks.Task[1];
+        again[0] =
+                new Tasks.Task(
+                        () -> {
+                            log.add("again");
+                            if (log.size() < 10) {
+                                tasks.add(again[0]);
+                            }
+                        },
+                        false);
+        tasks.add(again[0]);
+        tasks.add(new Tasks.Task(() -> log.add("other"), false));
+        assertThat(tasks.run()).isTrue();
+        assertThat(log).containsExactly("again", "other");
+        assertThat(tasks.run()).isTrue();
+        assertThat(log).containsExactly("again", "other", "again");
     }
 
     @Test
