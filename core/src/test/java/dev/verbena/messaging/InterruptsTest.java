@@ -32,6 +32,8 @@ import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 import java.nio.file.Path;
 import java.time.Duration;
@@ -46,12 +48,15 @@ import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 
 /**
- * A thread is interrupted in each call that can wait: before the call, and in the middle of it. The
- * call ends as documented, and what it waited for can be had afterwards.
+ * A thread is interrupted in each call that can wait: before the call, in the middle of it, and
+ * just when what it waits for comes. The call ends as documented, and what it waited for can be had
+ * afterwards.
  */
 @Tag("trust")
 @Timeout(120)
 class InterruptsTest {
+    private static final int MOMENTS = 20;
+
     private static final MessagingOptions OPTIONS =
             MessagingOptions.DEFAULTS
                     .withMaxMessage(100)
@@ -69,8 +74,14 @@ class InterruptsTest {
         RETURNS
     }
 
-    /** A call that waits, and what has to be possible after it. */
-    private record Wait(End end, ThrowingCallable call, ThrowingCallable afterwards) {}
+    /** A call that waits, what it waits for, and what has to be possible after both. */
+    private record Wait(
+            End end, ThrowingCallable call, ThrowingCallable comes, ThrowingCallable afterwards) {
+        /** What it waits for comes afterwards, if at all. */
+        Wait(End end, ThrowingCallable call, ThrowingCallable afterwards) {
+            this(end, call, () -> {}, afterwards);
+        }
+    }
 
     /** Objects of which each lacks something that a call can wait for. */
     private static final class World implements AutoCloseable {
@@ -125,14 +136,19 @@ class InterruptsTest {
         CASES.put("MessageChannel.send", InterruptsTest::send);
         CASES.put(
                 "MessageChannel.receive",
-                world ->
-                        new Wait(
-                                End.THROWS,
-                                () -> world.channel.receive(LONG),
-                                () -> {
-                                    world.peer.send(text("later"), LONG);
+                world -> {
+                    List<Message> got = new ArrayList<>();
+                    return new Wait(
+                            End.THROWS,
+                            () -> got.add(world.channel.receive(LONG)),
+                            () -> world.peer.send(text("later"), LONG),
+                            () -> {
+                                if (got.isEmpty()) {
                                     arrives(world.channel, "later");
-                                }));
+                                }
+                                got.forEach(Message::release);
+                            });
+                });
         CASES.put("MessageClient.channel", InterruptsTest::channel);
         CASES.put(
                 "MessageServer.stop",
@@ -199,8 +215,8 @@ class InterruptsTest {
         return new Wait(
                 End.THROWS,
                 () -> pool.take(LONG).close(),
+                taken::close,
                 () -> {
-                    taken.close();
                     pool.take(LONG).close();
                     pool.close();
                 });
@@ -212,10 +228,13 @@ class InterruptsTest {
         return new Wait(
                 End.THROWS,
                 () -> world.channel.send(text("interrupted"), LONG),
+                () -> arrives(world.peer, "1"),
                 () -> {
-                    arrives(world.peer, "1");
                     arrives(world.peer, "2");
                     world.channel.send(text("next"), LONG);
+                    if (world.channel.counters().sent() == 4) {
+                        arrives(world.peer, "interrupted");
+                    }
                     arrives(world.peer, "next");
                 });
     }
@@ -249,10 +268,8 @@ class InterruptsTest {
         return new Wait(
                 End.THROWS,
                 () -> world.channel.ownMemory().expose(world.region, READ, LONG).close(),
-                () -> {
-                    only.close();
-                    world.channel.ownMemory().expose(world.region, READ, LONG).close();
-                });
+                only::close,
+                () -> world.channel.ownMemory().expose(world.region, READ, LONG).close());
     }
 
     private static Wait await(World world) throws InterruptedException {
@@ -262,11 +279,12 @@ class InterruptsTest {
         return new Wait(
                 End.THROWS,
                 exposure::await,
+                () ->
+                        world.peer
+                                .peerMemory()
+                                .sendAndInvalidateAsync(text("taken"), exposure.remoteMemory())
+                                .get(30, TimeUnit.SECONDS),
                 () -> {
-                    world.peer
-                            .peerMemory()
-                            .sendAndInvalidateAsync(text("taken"), exposure.remoteMemory())
-                            .get(30, TimeUnit.SECONDS);
                     try (Message message = exposure.await()) {
                         assertThat(OneThread.text(message)).isEqualTo("taken");
                     }
@@ -332,8 +350,8 @@ class InterruptsTest {
     }
 
     /** Runs a call in a thread that is interrupted. Returns what it threw, and its flag then. */
-    private static Map.Entry<String, Boolean> interrupted(ThrowingCallable call, boolean before)
-            throws Exception {
+    private static Map.Entry<String, Boolean> interrupted(
+            ThrowingCallable call, boolean before, ThrowingCallable meanwhile) throws Throwable {
         CompletableFuture<Map.Entry<String, Boolean>> end = new CompletableFuture<>();
         Thread thread =
                 Thread.ofPlatform()
@@ -349,6 +367,7 @@ class InterruptsTest {
             Until.isIn(thread, Thread.State.WAITING, Thread.State.TIMED_WAITING);
             thread.interrupt();
         }
+        meanwhile.call();
         return end.get(30, TimeUnit.SECONDS);
     }
 
@@ -374,16 +393,40 @@ class InterruptsTest {
                                 case IS_CANCELLED -> Map.entry(Status.CANCELLED.name(), true);
                                 case RETURNS -> Map.entry("returned", true);
                             };
-                    var end = interrupted(wait.call, before);
+                    var end = interrupted(wait.call, before, () -> {});
                     if (!end.equals(expected)) {
                         wrong.add("%s, %s: %s".formatted(one.getKey(), before, end));
                     }
+                    wait.comes.call();
                     wait.afterwards.call();
                 }
             }
         }
         row.losses(wrong.size()).leaks(0).write();
         assertThat(wrong).isEmpty();
+    }
+
+    /** It throws, or returns what came, and the thread stays interrupted: never neither. */
+    @ParameterizedTest
+    @ValueSource(
+            strings = {
+                "BufferPool.take",
+                "MessageChannel.send",
+                "MessageChannel.receive",
+                "OwnMemory.expose",
+                "Exposure.await"
+            })
+    void anInterruptJustWhenItComesLosesNothing(String name) throws Throwable {
+        for (int i = 0; i < MOMENTS; i++) {
+            try (World world = new World()) {
+                Wait wait = CASES.get(name).of(world);
+                assertThat(interrupted(wait.call, false, wait.comes))
+                        .isIn(
+                                Map.entry(InterruptedException.class.getName(), false),
+                                Map.entry("returned", true));
+                wait.afterwards.call();
+            }
+        }
     }
 
     /** A new call of this kind needs a case here. */
