@@ -211,13 +211,27 @@ class FlushTest {
 
     /** Of what ends a queue pair, the peer's mistake is the one that nothing else tells. */
     @ParameterizedTest
-    @CsvSource({"nothing, false", "the peer, true", "a flush, false", "a request, false"})
+    @CsvSource({
+        "nothing, false",
+        "the peer, true",
+        "a flush, false",
+        "a flush that is not over, false",
+        "a request, false"
+    })
     void aQueuePairThatThePeerHasEndedKnowsThat(String ended, boolean byPeer) {
         try (Rig rig = rig()) {
             rig.a.receive(1, rig.bytes(8)).orThrow();
             switch (ended) {
                 case "the peer" -> rig.device.failQueuePair(rig.a.address().queuePairNumber());
                 case "a flush" -> rig.a.flush();
+                case "a flush that is not over" -> {
+                    rig.device.beforeErrorStep =
+                            () -> {
+                                rig.device.failQueuePair(rig.a.address().queuePairNumber());
+                                assertThat(rig.a.failedByPeer()).isFalse();
+                            };
+                    rig.a.flush();
+                }
                 case "a request" -> {
                     rig.device.failAt = 0;
                     rig.device.failStatus = 12; // RETRY_EXC_ERR
@@ -227,7 +241,7 @@ class FlushTest {
                 default -> {}
             }
             assertThat(rig.a.failedByPeer()).isEqualTo(byPeer);
-            assertThat(rig.poll()).hasSize(byPeer || ended.equals("a flush") ? 1 : 0);
+            assertThat(rig.poll()).hasSize(byPeer || ended.startsWith("a flush") ? 1 : 0);
             assertThat(rig.a.failedByPeer()).as("polled").isEqualTo(byPeer);
         }
     }

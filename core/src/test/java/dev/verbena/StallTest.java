@@ -70,6 +70,25 @@ class StallTest {
         }
     }
 
+    /** Its completion waits to be polled when the rest is finished. */
+    @Test
+    void aRequestThatCompletesAtTheLastMomentHasSucceeded() {
+        try (Rig rig = Rig.connected(LIMITS)) {
+            rig.device.running = false;
+            rig.device.beforeErrorStep =
+                    () -> {
+                        rig.device.beforeErrorStep = () -> {};
+                        rig.device.runOne();
+                        rig.device.forgetful = true;
+                    };
+            write(rig, 1, OpFlags.NONE);
+            write(rig, 2, OpFlags.NONE);
+            rig.a.failIfStalled(SOON);
+            Until.holds(() -> rig.a.outstandingRequests() == 0);
+            assertThat(rig.poll()).containsExactly("WRITE 1 SUCCESS", "WRITE 2 IO_TIMEOUT");
+        }
+    }
+
     @Test
     void theFailureSaysWhy() {
         try (Rig rig = Rig.connected(LIMITS)) {

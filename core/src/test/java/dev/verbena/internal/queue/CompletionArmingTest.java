@@ -144,6 +144,21 @@ class CompletionArmingTest {
         awaits(LONG, Status.SUCCESS);
     }
 
+    /** Whatever those after it fire with. */
+    @Test
+    void aFailureReachesEachCallbackOfTheArmsBeforeIt() {
+        make(FakeDevice.PLAIN, true);
+        Status failure = PostResult.ofErrno(12).status();
+        device.notifyAnswer = 12;
+        assertThat(events.arm(NotifyType.ANY)).isTrue();
+        device.notifyAnswer = 0;
+        come();
+        assertThat(events.arm(NotifyType.ANY)).isTrue();
+        assertThat(events.arm(NotifyType.ANY)).isFalse();
+        awaits(LONG, failure);
+        awaits(LONG, failure);
+    }
+
     @ParameterizedTest
     @CsvSource({
         ", ERRORS, ERRORS", ", ANY, ANY", ", SOLICITED, SOLICITED",
