@@ -386,9 +386,13 @@ class SharedReceiveQueueTest {
     void itCallsBackUnaskedWhenItOrItsDeviceFails(AdapterEvent.Type kind)
             throws InterruptedException {
         SharedReceiveQueue shared = rig.domain.createSharedReceiveQueue(8, 1, called::add);
+        fill(shared, 0, 8);
+        shared.notifyBelow(3);
         rig.device.raise(kind);
         assertThat(called.poll(30, TimeUnit.SECONDS)).isEqualTo(Status.INTERNAL_ERROR);
         rig.device.raise(kind); // reported already
+        shared.ranLow();
+        assertThat(called).as("the failure was its answer").isEmpty();
         shared.notifyBelow(3);
         assertThat(called.poll(30, TimeUnit.SECONDS))
                 .as("for each time that it is asked")
@@ -544,6 +548,7 @@ class SharedReceiveQueueTest {
         fill(shared, 0, 3);
         shared.notifyBelow(3);
         shared.resize(4);
+        shared.resize(3);
         assertRefused(shared, 2, Status.INVALID_PARAMETER, "notifyBelow(3)");
         rig.device.raise(AdapterEvent.Type.SHARED_RECEIVE_QUEUE_LOW);
         assertThat(called.poll(30, TimeUnit.SECONDS)).isEqualTo(Status.SUCCESS);
