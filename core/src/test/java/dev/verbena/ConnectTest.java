@@ -84,6 +84,9 @@ class ConnectTest extends ConnectorRig {
         connecting(connector());
         request().acceptAsync(closed, DEFAULTS);
         assertThat(device.changes.getFirst().get(Attribute.ACCESS)).isEqualTo(Rights.REMOTE_WRITE);
+        assertThat(device.changes.get(1).get(Attribute.INBOUND_READS))
+                .as("whatever the peer asked for")
+                .isZero();
     }
 
     /** A probe of the device takes 10 ms, and leaves refused queue pairs in the kernel's log. */

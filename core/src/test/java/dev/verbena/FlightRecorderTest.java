@@ -158,6 +158,7 @@ class FlightRecorderTest {
             assertThat(event.getLong("context")).isEqualTo(11);
             assertThat(event.getString("status")).isEqualTo("IO_TIMEOUT");
             assertThat(event.getInt("providerStatus")).isEqualTo(12);
+            assertThat(event.getInt("vendorError")).isEqualTo(0x77);
         }
     }
 
@@ -348,6 +349,29 @@ class FlightRecorderTest {
                 .extracting(event -> event.getInt("queuePair") + " " + event.getString("reason"))
                 .containsExactlyInAnyOrder(numbers[0] + " LOCAL", numbers[1] + " PEER");
         assertThat(events).allSatisfy(event -> assertThat(event.getString("peer")).contains(":"));
+    }
+
+    /** Of the queue pair that is connected. */
+    @Test
+    void theEndAfterASecondConnectThatWasRefused() throws Exception {
+        Connected rig = new Connected();
+        int[] numbers = {number(rig.near), number(rig.far)};
+        List<RecordedEvent> events =
+                recorded(
+                        "Disconnect",
+                        () -> {
+                            Connector[] both = rig.connected();
+                            InetSocketAddress there = rig.lastListener.localAddress();
+                            QueuePair other = rig.keep(rig.queuePair());
+                            assertThat(ConnectorRig.failure(() -> both[0].connect(other, there)))
+                                    .isNotNull();
+                            both[0].disconnect();
+                            both[1].disconnect();
+                            rig.close();
+                        });
+        assertThat(events)
+                .extracting(event -> event.getInt("queuePair") + " " + event.getString("reason"))
+                .containsExactlyInAnyOrder(numbers[0] + " LOCAL", numbers[1] + " PEER");
     }
 
     @Test
