@@ -136,6 +136,21 @@ class DeadlineTest {
         }
     }
 
+    /** A peer that asks is there, and is not asked. */
+    @Test
+    void ofAKeepAliveIsMetByThatOfThePeer() {
+        MessagingOptions seldom = OPTIONS.withKeepAlive(Duration.ofSeconds(2));
+        MessagingOptions often = seldom.withKeepAlive(Duration.ofSeconds(1));
+        try (OneThread two = OneThread.open();
+                MessageChannel asks = new MessageChannel(two.poller, often, null);
+                MessageChannel hears = new MessageChannel(two.pollerOfB, seldom, null)) {
+            ChannelsByHand.connect(asks, hears);
+            two.pass(Duration.ofSeconds(10));
+            assertThat(two.frames(asks, Frame.KEEP_ALIVE)).isBetween(5L, 12L);
+            assertThat(two.frames(hears, Frame.KEEP_ALIVE)).isZero();
+        }
+    }
+
     /** Otherwise all channels of a poller would ask in the same tick. */
     @Test
     void ofAKeepAliveIsAnotherForEachChannel() {

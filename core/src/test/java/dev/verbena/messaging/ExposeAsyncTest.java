@@ -1,6 +1,7 @@
 package dev.verbena.messaging;
 
 import static dev.verbena.messaging.OneThread.LONG;
+import static dev.verbena.messaging.OneThread.SEND;
 import static dev.verbena.messaging.OneThread.WRITE;
 import static dev.verbena.messaging.OneThread.text;
 
@@ -33,7 +34,6 @@ import java.util.concurrent.TimeoutException;
 @Timeout(120)
 class ExposeAsyncTest {
     private static final int MOST = 4; // exposures of OneThread.SMALL
-    private static final int SEND = 2; // opcode
 
     /** Uses all windows; the peer may take each back. */
     private static Deque<RemoteMemory> exposeAll(OneThread two) {

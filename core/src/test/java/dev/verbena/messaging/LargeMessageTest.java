@@ -1,5 +1,6 @@
 package dev.verbena.messaging;
 
+import static dev.verbena.messaging.OneThread.SEND;
 import static dev.verbena.messaging.OneThread.text;
 
 import static org.assertj.core.api.Assertions.assertThat;
@@ -40,7 +41,6 @@ import java.util.concurrent.CompletableFuture;
 class LargeMessageTest extends ReceivedMessages {
     private static final int EAGER = 1000;
     private static final int WRITE = 0; // opcodes
-    private static final int SEND = 2;
     private static final int READ = 4;
     private static final MessagingOptions LARGE =
             OneThread.SMALL.withEagerLimit(EAGER).withMaxMessage(5_000_000);

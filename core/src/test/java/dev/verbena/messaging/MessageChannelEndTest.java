@@ -281,7 +281,9 @@ class MessageChannelEndTest {
             for (int i = 0; i < Credits.CONTROLS; i++) {
                 two.a.outbox.control(Frame.KEEP_ALIVE);
             }
+            two.a.outbox.close(); // as a close does that another one has not waited for
             var _ = two.a.closeAsync();
+            assertThat(two.frames(two.a, Frame.CLOSE)).isOne();
             two.device.run();
             two.b.disconnected(Status.CONNECTION_INVALID);
             two.run();

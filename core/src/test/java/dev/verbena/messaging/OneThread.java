@@ -31,7 +31,8 @@ final class OneThread implements AutoCloseable {
                     .withOutstanding(4)
                     .withReceives(4)
                     .withExposures(4);
-    static final int BIND = 8; // opcodes
+    static final int SEND = 2; // opcodes
+    static final int BIND = 8;
     static final int INVALIDATE = 7;
     private static final int MOST_ROUNDS = 100_000; // of polls
 
@@ -177,6 +178,14 @@ final class OneThread implements AutoCloseable {
             int count = poller.poll() + (hangs ? 0 : pollerOfB.poll());
             quiet = count == 0 ? quiet + 1 : 0;
         }
+    }
+
+    /** How many frames of a kind a channel has posted. */
+    long frames(MessageChannel by, byte kind) {
+        return device.sends.stream()
+                .filter(one -> one.queue() == by.pair.nativeHandle().address())
+                .filter(one -> one.opcode() == SEND && one.message()[0] == kind)
+                .count();
     }
 
     /** How many requests of this opcode were posted. */
