@@ -490,7 +490,6 @@ final class Outgoing implements ChannelOutboundBuffer.MessageProcessor {
         refused = false;
         dropBlock();
         if (flight != null) {
-            packed -= flight.counted;
             release(flight);
         }
     }
