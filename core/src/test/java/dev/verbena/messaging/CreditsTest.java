@@ -8,12 +8,17 @@ import net.jqwik.api.constraints.IntRange;
 
 import org.junit.jupiter.api.Test;
 
+import java.lang.reflect.Field;
 import java.util.ArrayDeque;
 import java.util.Deque;
 import java.util.Random;
+import java.util.regex.Pattern;
 
 /** Two sides, whatever they do and however late frames arrive. */
 class CreditsTest {
+    private static final Pattern COUNT =
+            Pattern.compile("(messages|controls)(Sent|Granted|Received|Returned|Reported)");
+
     /** A frame that was sent and has not arrived, with the counts that it carries. */
     private record Sent(boolean control, boolean asks, int messages, int controls) {}
 
@@ -25,9 +30,10 @@ class CreditsTest {
         int free; // receives that are posted
         boolean answerDue; // to a keep-alive
 
-        Side(int receives) {
+        Side(int receives, int start) {
             this.receives = receives;
             this.credits = new Credits(receives);
+            startAt(credits, start);
             this.free = receives + Credits.CONTROLS;
         }
 
@@ -75,14 +81,30 @@ class CreditsTest {
         }
     }
 
+    /** All counts are those after so many frames. */
+    private static void startAt(Credits credits, int start) {
+        try {
+            for (Field field : Credits.class.getDeclaredFields()) {
+                if (COUNT.matcher(field.getName()).matches()) {
+                    field.setAccessible(true);
+                    field.setInt(credits, start);
+                }
+            }
+        } catch (IllegalAccessException e) {
+            throw new AssertionError(e);
+        }
+    }
+
     @Property(tries = 500)
     void noReceiveIsMissingAndNobodyWaitsForEver(
             @ForAll @IntRange(min = 1, max = 9) int ofA,
             @ForAll @IntRange(min = 1, max = 9) int ofB,
+            @ForAll boolean wraps,
             @ForAll long seed) {
         Random random = new Random(seed);
-        Side a = new Side(ofA);
-        Side b = new Side(ofB);
+        int start = wraps ? Integer.MAX_VALUE - random.nextInt(50) : 0;
+        Side a = new Side(ofA, start);
+        Side b = new Side(ofB, start);
         a.credits.open(ofB);
         b.credits.open(ofA);
         for (int i = 0; i < 2000; i++) {
@@ -132,6 +154,19 @@ class CreditsTest {
                 b.release(a);
             }
         }
+    }
+
+    @Test
+    void aPeerThatSendsMoreThanItHasCreditForIsFound() {
+        Credits credits = new Credits(4);
+        for (int i = 0; i < 4; i++) {
+            assertThat(credits.messageReceived()).isTrue();
+        }
+        assertThat(credits.messageReceived()).isFalse();
+        for (int i = 0; i < Credits.CONTROLS; i++) {
+            assertThat(credits.controlReceived(false)).isTrue();
+        }
+        assertThat(credits.controlReceived(false)).isFalse();
     }
 
     @Test
