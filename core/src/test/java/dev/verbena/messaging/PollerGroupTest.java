@@ -120,6 +120,8 @@ class PollerGroupTest {
                 PollerGroup ofServer = group(fabric, 1);
                 MessageServer server =
                         MessageServer.listen(ofServer, port(PORT), SMALL, 9, null, channel -> {})) {
+            assertThat(List.of(group.next(), group.next(), group.next()))
+                    .containsExactlyElementsOf(group.all());
             List<MessageChannel> channels = connect(group, 9);
             for (int i : new int[] {1, 4}) { // both of the second poller
                 channels.get(i).close();

@@ -39,6 +39,39 @@ class PollerTest {
         device.dispose();
     }
 
+    /** Otherwise it would sleep until the next tick. */
+    @Test
+    void aTaskEndsTheSleep() {
+        FakeDevice device = new FakeDevice();
+        try (Adapter adapter = FakeAdapters.open(device);
+                Poller poller = Poller.onThisThread(adapter, IdleStrategy.events())) {
+            boolean[] done = new boolean[1];
+            device.waits.add(
+                    () -> {
+                        poller.execute(() -> done[0] = true);
+                        return 0;
+                    });
+            assertThat(poller.await(Duration.ofHours(1))).isZero();
+            assertThat(done[0]).isTrue();
+            assertThat(device.sleeps).hasSize(1);
+        }
+        device.dispose();
+    }
+
+    /** Nobody polls any more. */
+    @Test
+    void afterItsCloseATaskIsRunAtOnce() {
+        FakeDevice device = new FakeDevice();
+        try (Adapter adapter = FakeAdapters.open(device)) {
+            Poller poller = Poller.onThisThread(adapter, IdleStrategy.busySpin());
+            poller.close();
+            boolean[] done = new boolean[1];
+            poller.execute(() -> done[0] = true);
+            assertThat(done[0]).isTrue();
+        }
+        device.dispose();
+    }
+
     /** Otherwise it would poll closed queues, and log that, again and again. */
     @Test
     void afterItsCloseAWaitPollsNothing() {
