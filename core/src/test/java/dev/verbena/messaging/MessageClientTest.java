@@ -381,6 +381,24 @@ class MessageClientTest {
     }
 
     @Test
+    void itCountsTheAttemptsThatFailInARow() throws Exception {
+        Time time = new Time();
+        try (FakeFabric fabric = new FakeFabric();
+                Poller poller = Poller.start(fabric.adapter, IdleStrategy.events());
+                MessageClient client =
+                        client(poller, PAUSES.withAttempts(2), time, channel -> {})) {
+            time.awaitPause(); // after the first
+            try (MessageServer _ = server(poller, 1, channel -> {})) {
+                time.endPause(poller);
+                assertThat(client.channel(LONG).isOpen()).isTrue();
+            }
+            time.endPause(poller);
+            time.awaitPause(); // after the first again
+            assertThat(client.closeReason()).isNull();
+        }
+    }
+
+    @Test
     void aRefusalForGoodEndsIt() throws Exception {
         Time time = new Time();
         try (FakeFabric fabric = new FakeFabric();
@@ -473,6 +491,7 @@ class MessageClientTest {
                 assertThat(time.pauses).isEmpty();
             }
             assertThat(poller.counters().channels()).isZero();
+            assertThat(poller.connections().load()).isZero();
         }
     }
 

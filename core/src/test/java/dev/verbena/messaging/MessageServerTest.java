@@ -310,6 +310,23 @@ class MessageServerTest {
         }
     }
 
+    @Test
+    void aChannelThatIsNotAwaitedAnyMoreIsClosed() throws Exception {
+        BlockingQueue<Connector> requests = new LinkedBlockingQueue<>();
+        try (FakeFabric fabric = new FakeFabric();
+                Poller poller = Poller.start(fabric.adapter, IdleStrategy.events());
+                var _ = fabric.adapter.listen(port(PORT), 0, requests::add)) {
+            fabric.network.silent.add("establish"); // the event comes late
+            var connecting = MessageChannel.connectAsync(poller, port(PORT), SMALL, null);
+            var accepted = MessageServer.acceptAsync(poller, Until.next(requests), SMALL, null);
+            MessageChannel channel = connecting.get(30, TimeUnit.SECONDS);
+            accepted.cancel(false);
+            var _ = fabric.network.emit("ESTABLISHED", ConnectionEvent.Kind.ESTABLISHED, 0);
+            assertThat(channel.closed().get(30, TimeUnit.SECONDS))
+                    .isEqualTo(Status.CONNECTION_INVALID);
+        }
+    }
+
     /** The link-layer address of the next hop has changed: nobody has closed the channel. */
     @Test
     void aChannelThatTheConnectionManagerGivesUpIsLost() throws Exception {
