@@ -8,6 +8,7 @@ import dev.verbena.internal.verbs.StateChange;
 
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
+import java.time.Duration;
 import java.util.List;
 import java.util.Set;
 import java.util.function.Predicate;
@@ -161,6 +162,9 @@ public final class FakeFabric implements AutoCloseable {
         adapter.close();
         device.until(this::nothingIsLeft);
         network.until(() -> network.identifiers() == 0);
+        if (mostKept == 0) {
+            adapter.awaitClosed(Duration.ofSeconds(30)); // a connector left would keep it
+        }
         pump.close();
         if (!device.panics.isEmpty() || device.overruns != 0) {
             throw new AssertionError("%d overruns; %s".formatted(device.overruns, device.panics));
