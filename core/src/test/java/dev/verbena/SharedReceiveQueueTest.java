@@ -334,6 +334,23 @@ class SharedReceiveQueueTest {
         rig.close();
     }
 
+    /** The slot may be another receive's by then. */
+    @Test
+    void aSecondCompletionOfAReceiveIsDropped() {
+        SharedReceiveQueue shared = rig.domain.createSharedReceiveQueue(1, 1, called::add);
+        QueuePair c = connectedToA(shared);
+        shared.receive(7, rig.bytes(8)).orThrow();
+        long id = rig.device.receives.getLast().receiveId();
+        rig.a.send(8, rig.bytes(3)).orThrow();
+        assertThat(rig.poll()).containsExactlyInAnyOrder("RECEIVE 7 SUCCESS", "SEND 8 SUCCESS");
+        rig.device.complete(id, c.address().queuePairNumber());
+        assertThat(rig.poll()).isEmpty();
+        assertThat(shared.outstanding()).isZero();
+        c.close();
+        shared.close();
+        rig.close();
+    }
+
     @Test
     void whatComesForAClosedQueuePairIsDroppedAndItsPlaceFree() {
         SharedReceiveQueue shared = rig.domain.createSharedReceiveQueue(1, 1, called::add);

@@ -14,6 +14,7 @@ import dev.verbena.QueuePairLimits;
 import dev.verbena.Status;
 import dev.verbena.internal.verbs.Errno;
 import dev.verbena.internal.verbs.FakeDevice;
+import dev.verbena.internal.verbs.SendChain;
 
 import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.AfterEach;
@@ -186,6 +187,34 @@ class RawConnectionTest {
         b.abort("test");
         assertThat(a.closed().get(30, TimeUnit.SECONDS)).isEqualTo(Status.CANCELLED);
         window.close();
+    }
+
+    /** Each kind of request has the flags that its caller gives it. */
+    @Test
+    void flagsAreHandedOn() {
+        QueuePairLimits limits = QueuePairLimits.depths(8, 4);
+        try (OneThread two = OneThread.open();
+                RawConnection a =
+                        RawConnection.create(two.poller, limits, BYTES, null, reposting());
+                RawConnection b =
+                        RawConnection.create(two.pollerOfB, limits, BYTES, null, reposting());
+                MemoryWindow window = two.poller.domain().createMemoryWindow()) {
+            connect(a, b);
+            two.device.running = false;
+            two.device.sends.clear();
+            OpFlags fence = OpFlags.READ_FENCE;
+            BufferList list = new BufferList(1).add(two.region, 0, 8);
+            a.bind(window, two.region, 0, 8, fence.and(OpFlags.ALLOW_REMOTE_READ), null, null)
+                    .orThrow();
+            a.invalidate(window, fence, null, null).orThrow();
+            a.send(list, fence, null, null).orThrow();
+            a.sendAndInvalidate(list, 1, fence, null, null).orThrow();
+            a.write(list, 0, 0, fence, null, null).orThrow();
+            a.read(list, 0, 0, fence, null, null).orThrow();
+            assertThat(two.device.sends)
+                    .hasSize(6)
+                    .allMatch(one -> (one.flags() & SendChain.FENCE) != 0);
+        }
     }
 
     /** Silent requests have no callback, and take no other's. */
