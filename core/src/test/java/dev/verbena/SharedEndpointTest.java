@@ -46,6 +46,19 @@ class SharedEndpointTest extends ConnectorRig {
     }
 
     @Test
+    void aPeerThatHasRefusedMayBeAskedAgain() throws Exception {
+        SharedEndpoint endpoint =
+                keep(adapter.createSharedEndpoint(new InetSocketAddress(HERE, 0)));
+        InetSocketAddress there = listener().localAddress();
+        for (int i = 0; i < 2; i++) {
+            CompletableFuture<Void> connecting =
+                    connector().connectAsync(near, there, DEFAULTS.withSharedEndpoint(endpoint));
+            request().close();
+            assertThat(failure(connecting).status()).isEqualTo(Status.CONNECTION_REFUSED);
+        }
+    }
+
+    @Test
     void itsClosePendsOnItsConnections() throws Exception {
         SharedEndpoint endpoint = adapter.createSharedEndpoint(new InetSocketAddress(HERE, 0));
         Connector connector = connector();

@@ -59,6 +59,17 @@ class ExposeAsyncTest {
         return ((VerbenaException) future.exceptionNow()).status();
     }
 
+    /** Although it may be open for long, as large messages wait to be written. */
+    @Test
+    void aChannelThatIsBeingClosedExposesNothing() {
+        try (OneThread two = OneThread.open()) {
+            two.a.reason.closing();
+            assertThat(two.a.isOpen()).isTrue();
+            assertThat(two.a.ownMemory().exposeAsync(two.region, 0, 8, WRITE, LONG))
+                    .isCompletedExceptionally();
+        }
+    }
+
     @Test
     void futuresAreServedInOrder() {
         try (OneThread two = OneThread.open()) {

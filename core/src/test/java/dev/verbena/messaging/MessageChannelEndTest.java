@@ -126,6 +126,27 @@ class MessageChannelEndTest {
         }
     }
 
+    /** They are freed some seconds after the last use, not after the first. */
+    @Test
+    void buffersOfFramesAreKeptWhileTheyAreUsed() {
+        try (OneThread two = OneThread.open();
+                FrameBuffers buffers = new FrameBuffers(two.poller.domain(), 64, 1)) {
+            int objects = 0;
+            for (int i = 0; i < 100; i++) {
+                int[] both = {buffers.take(), buffers.take()};
+                objects = two.device.objects();
+                buffers.giveBack(both[1]);
+                buffers.giveBack(both[0]);
+                buffers.tick();
+                assertThat(two.device.objects()).isEqualTo(objects);
+            }
+            for (int i = 0; i < 50; i++) {
+                buffers.tick();
+            }
+            assertThat(two.device.objects()).isEqualTo(objects - 1);
+        }
+    }
+
     /** What is cancelled with the connection is no cause. */
     @Test
     void withoutAFailedRequestItIsTheEndOfTheConnection() {

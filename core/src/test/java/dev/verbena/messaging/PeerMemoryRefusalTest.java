@@ -11,6 +11,7 @@ import dev.verbena.MemoryRegion;
 import dev.verbena.OpFlags;
 import dev.verbena.RemoteMemory;
 import dev.verbena.Status;
+import dev.verbena.Until;
 import dev.verbena.VerbenaException;
 import dev.verbena.internal.util.Text;
 
@@ -23,7 +24,10 @@ import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.time.Duration;
 import java.util.List;
+import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.TimeUnit;
 
 /** Each cause of a refused access to the peer's memory has its own sentence. */
 @Timeout(60)
@@ -89,6 +93,42 @@ class PeerMemoryRefusalTest {
             assertThat(back).isCompleted();
             second.close(); // releases the message
             assertThat(two.b.isOpen()).isTrue();
+        }
+    }
+
+    /** By the polling thread, without the lock: what depends on it may wait for another thread. */
+    @Test
+    void aRequestThatWasRefusedWhenItHadRoomIsReportedWithoutTheLock() throws Exception {
+        MessagingOptions options =
+                MessagingOptions.DEFAULTS.withMaxMessage(100).withOutstanding(1).withExposures(1);
+        BlockingQueue<MessageChannel> accepted = new LinkedBlockingQueue<>();
+        try (FakeFabric fabric = new FakeFabric();
+                Poller poller = Poller.start(fabric.adapter, IdleStrategy.events());
+                Poller ofPeer = Poller.start(fabric.adapter, IdleStrategy.events());
+                MemoryRegion region = ofPeer.domain().allocate(8);
+                MessageServer server =
+                        MessageServer.listen(
+                                ofPeer, FakeFabric.port(7700), options, 1, null, accepted::add);
+                MessageChannel channel =
+                        MessageChannel.connect(poller, server.localAddress(), options, null);
+                MessageChannel peer = Until.next(accepted);
+                Exposure exposure =
+                        peer.ownMemory().expose(region, OpFlags.ALLOW_REMOTE_READ, LONG)) {
+            peer.send(text("exposed"), LONG);
+            channel.receive(LONG).close();
+            PeerMemory memory = channel.peerMemory();
+            fabric.stall(true);
+            channel.send(text("x"), LONG);
+            var _ = memory.sendAndInvalidateAsync(text("taken"), exposure.remoteMemory());
+            CompletableFuture<Integer> refused =
+                    memory.sendAndInvalidateAsync(text("again"), exposure.remoteMemory())
+                            .handle(
+                                    (nothing, why) ->
+                                            CompletableFuture.supplyAsync(channel::credit)
+                                                    .orTimeout(10, TimeUnit.SECONDS)
+                                                    .join());
+            fabric.stall(false);
+            assertThat(refused.get(30, TimeUnit.SECONDS)).isPositive();
         }
     }
 
