@@ -101,6 +101,28 @@ class RegisteredByteBufAllocatorTest {
         assertThat(allocator.registeredBytes()).isEqualTo(64 << 10);
     }
 
+    /** It comes back while more are registered. */
+    @Test
+    void noBlockIsLost() {
+        List<ByteBuf> all = new ArrayList<>();
+        for (int i = 0; i < 64; i++) {
+            all.add(direct(1000));
+        }
+        assertThat(allocator.registeredBytes()).isEqualTo(64 << 10);
+        long address = all.getFirst().memoryAddress();
+        device.beforeStep =
+                step -> {
+                    device.beforeStep = other -> {};
+                    all.removeFirst().release();
+                };
+        for (int i = 0; i < 65; i++) {
+            all.add(direct(1000));
+        }
+        assertThat(allocator.registeredBytes()).isEqualTo(128 << 10);
+        assertThat(all).anyMatch(one -> one.memoryAddress() == address);
+        all.forEach(ByteBuf::release);
+    }
+
     /** Its buffer refuses to be unwrapped. */
     @ParameterizedTest
     @ValueSource(ints = {1, 2})
