@@ -141,6 +141,38 @@ class HostilePeerTest {
         }
     }
 
+    /** A message without bytes, of which the channel that sends it does not know. */
+    private static void sendAndInvalidate(OneThread two, MessageChannel by, int token) {
+        two.other.memory().fill((byte) 0);
+        Frame.write(two.other.memory(), 0, Frame.MESSAGE, new Credits(1), 0, 0);
+        BufferList frame = new BufferList(1).add(two.other, 0, Frame.HEADER_BYTES);
+        by.pair.sendAndInvalidate(0, frame, token, OpFlags.SILENT_SUCCESS).orThrow();
+    }
+
+    /** The local invalidate is outstanding, so the device honours the token still. */
+    @Test
+    void whoInvalidatesAKeyThatItHasGivenBackLosesItsChannel() {
+        try (OneThread two = OneThread.open()) {
+            Exposure exposure = two.expose(WRITE, LONG);
+            two.announce(exposure);
+            int ofA = two.a.pair.address().queuePairNumber();
+            int ofB = two.b.pair.address().queuePairNumber();
+            two.device.running = false;
+            exposure.revoke();
+            two.device.runOne(ofA);
+            int ignored = two.pollerOfB.poll();
+            two.device.runOne(ofB);
+            ignored = two.poller.poll();
+            assertThat(exposure.state).isEqualTo(Exposure.State.INVALIDATING);
+            sendAndInvalidate(two, two.b, exposure.token);
+            two.device.runOne(ofB);
+            ignored = two.poller.poll();
+            assertThat(two.a.closeReason()).hasMessageContaining("invalidated the token");
+            two.device.running = true;
+            two.run();
+        }
+    }
+
     /** Soft-RoCE does not look at which connection a key belongs to. */
     @Test
     void whoInvalidatesAForeignKeyLosesItsOwnChannelAlone() {
@@ -152,15 +184,7 @@ class HostilePeerTest {
             ChannelsByHand.connect(victim, attacker);
             Exposure exposure = two.expose(WRITE, LONG);
             two.announce(exposure);
-            two.other.memory().fill((byte) 0);
-            Frame.write(two.other.memory(), 0, Frame.MESSAGE, new Credits(1), 0, 0);
-            attacker.pair
-                    .sendAndInvalidate(
-                            0,
-                            new BufferList(1).add(two.other, 0, Frame.HEADER_BYTES),
-                            exposure.token,
-                            OpFlags.SILENT_SUCCESS)
-                    .orThrow();
+            sendAndInvalidate(two, attacker, exposure.token);
             two.run();
             assertThat(victim.closeReason()).hasMessageContaining("invalidated the token");
             exposure.revoke();
