@@ -5,6 +5,7 @@ import static dev.verbena.messaging.OneThread.text;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assertions.catchThrowable;
 
 import dev.verbena.Access;
 import dev.verbena.BufferList;
@@ -19,6 +20,7 @@ import dev.verbena.Until;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
+import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -47,6 +49,39 @@ class AsyncChannelTest {
 
     private static <T> T get(CompletableFuture<T> future) throws Exception {
         return future.get(30, TimeUnit.SECONDS);
+    }
+
+    /** It is not sent from memory that is gone, and its sender hears why. */
+    @Test
+    void aThreadWhoseMemoryGoesWhileItWaitsForRoom() throws Exception {
+        try (FakeFabric fabric = new FakeFabric();
+                Poller poller = Poller.start(fabric.adapter, IdleStrategy.events());
+                MessageServer server =
+                        MessageServer.listen(
+                                poller, port(PORT), SMALL, 1, (of, message) -> {}, of -> {});
+                MessageChannel channel =
+                        MessageChannel.connect(poller, server.localAddress(), SMALL, null)) {
+            fabric.stall(true);
+            for (int i = 0; i < 4; i++) {
+                channel.send(text("x"), LONG);
+            }
+            CompletableFuture<Throwable> thrown = new CompletableFuture<>();
+            try (Arena arena = Arena.ofShared()) {
+                MemorySegment data = arena.allocate(8);
+                Thread waits =
+                        Thread.ofPlatform()
+                                .start(
+                                        () ->
+                                                thrown.complete(
+                                                        catchThrowable(
+                                                                () -> channel.send(data, LONG))));
+                Until.isIn(waits, Thread.State.WAITING, Thread.State.TIMED_WAITING);
+            }
+            fabric.stall(false);
+            assertThat(get(thrown))
+                    .isInstanceOf(IllegalStateException.class)
+                    .hasMessageContaining("Already closed");
+        }
     }
 
     @Test

@@ -10,6 +10,7 @@ import dev.verbena.FakeAdapters;
 import dev.verbena.MemoryRegion;
 import dev.verbena.MemoryWindow;
 import dev.verbena.OpFlags;
+import dev.verbena.PostResult;
 import dev.verbena.QueuePairLimits;
 import dev.verbena.Status;
 import dev.verbena.internal.verbs.Errno;
@@ -187,6 +188,36 @@ class RawConnectionTest {
         b.abort("test");
         assertThat(a.closed().get(30, TimeUnit.SECONDS)).isEqualTo(Status.CANCELLED);
         window.close();
+    }
+
+    /** It needs no place for a callback, and the queue has room once completions were polled. */
+    @Test
+    void aSilentRequestHasRoomBeforeTheCallbacksOfOthers() {
+        List<PostResult> results = new ArrayList<>();
+        QueuePairLimits limits = QueuePairLimits.depths(4, 4);
+        try (OneThread two = OneThread.open()) {
+            BufferList list = new BufferList(1).add(two.region, 0, 8);
+            RawHandler posts =
+                    handler(
+                            (of, message) -> {
+                                results.add(of.send(list, OpFlags.SILENT_SUCCESS, null, null));
+                                results.add(of.send(list, OpFlags.NONE, null, null));
+                            });
+            try (RawConnection a = RawConnection.create(two.poller, limits, BYTES, null, posts);
+                    RawConnection b =
+                            RawConnection.create(two.pollerOfB, limits, BYTES, null, reposting())) {
+                connect(a, b);
+                two.device.running = false;
+                for (int i = 0; i < 4; i++) {
+                    a.send(list, OpFlags.NONE, null, null).orThrow();
+                }
+                b.send(new BufferList(1).add(two.other, 0, 8), OpFlags.NONE, null, null).orThrow();
+                two.device.runOne(b.pair.address().queuePairNumber());
+                two.device.running = true;
+                two.run();
+            }
+        }
+        assertThat(results).containsExactly(PostResult.ACCEPTED, PostResult.FULL);
     }
 
     /** Each kind of request has the flags that its caller gives it. */
