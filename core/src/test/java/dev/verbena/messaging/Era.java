@@ -30,7 +30,6 @@ abstract class Era {
     final Random random;
     final AtomicInteger faults = new AtomicInteger();
     final Queue<Flow> flows = new ConcurrentLinkedQueue<>(); // two for each connection
-    volatile boolean disturbed; // by the place, since which anybody may lose something
     Poller near;
     Poller far;
     Slots here;
@@ -118,13 +117,18 @@ abstract class Era {
                 : cause instanceof MessagingException e ? e.status() : Status.INTERNAL_ERROR;
     }
 
-    /** Whether an end of a connection with this reason may not have been given what had come. */
-    final boolean mayLose(boolean endedItself, @Nullable MessagingException reason) {
+    /**
+     * Whether an end of a connection may not have been given all that had reached it: if this side
+     * ended it, if it failed by itself, or if one end was told that the connection is over while
+     * the other one went on sending. What became of other connections is no excuse.
+     */
+    final boolean mayLose(boolean endedItself, PolledConnection<?> end) {
+        MessagingException reason = end.closeReason();
         return endedItself
-                || disturbed
                 || (reason != null
                         && reason.status() != Status.CONNECTION_INVALID
-                        && reason.status() != Status.CONNECTION_ABORTED);
+                        && reason.status() != Status.CONNECTION_ABORTED)
+                || place.hasCut(end.pair);
     }
 
     /** Runs clients on threads of their own, each with random choices of its own, to their end. */

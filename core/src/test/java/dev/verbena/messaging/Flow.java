@@ -11,6 +11,7 @@ import java.lang.foreign.MemorySegment;
 import java.util.Arrays;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.function.BooleanSupplier;
 import java.util.function.Consumer;
 
 /**
@@ -212,9 +213,10 @@ final class Flow {
     /**
      * Once both ends of the channel have ended. Returns how many arrived.
      *
-     * @param mayLose whether the receiver may have ended before it was given what had arrived
+     * @param mayLose whether the receiver may have ended before it was given what had arrived; not
+     *     asked if all has come
      */
-    synchronized int settle(boolean mayLose) {
+    synchronized int settle(BooleanSupplier mayLose) {
         int arrived = 0;
         for (int i = 0; i < count; i++) {
             int state = states[i] & STATE;
@@ -222,7 +224,7 @@ final class Flow {
             arrived += here ? 1 : 0;
             if (state == 0 && (states[i] & REPORTS) != 0) {
                 complain(i, "never ended");
-            } else if (state == SUCCEEDED && !here && !mayLose) {
+            } else if (state == SUCCEEDED && !here && !mayLose.getAsBoolean()) {
                 complain(
                         i,
                         "was acknowledged, and lost; %d was the first that did not come"

@@ -2,6 +2,8 @@ package dev.verbena.messaging;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.verbena.QueuePair;
+
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -47,25 +49,26 @@ class LedgerTest {
         }
 
         @Override
-        protected boolean disturb(Random random) throws InterruptedException {
+        protected void disturb(Random random) throws InterruptedException {
             switch (random.nextInt(3)) {
                 case 0 -> {
                     fabric.stall(true); // for everybody
                     Thread.sleep(random.nextInt(20));
                     fabric.stall(false);
-                    return false;
                 }
                 case 1 -> {
                     synchronized (fabric.device) {
                         fabric.device.failStatus = REMOTE_ACCESS_ERROR;
                         fabric.device.failAt = random.nextInt(10);
                     }
-                    return true;
                 }
-                default -> {
-                    return fabric.network.disconnectAny(random);
-                }
+                default -> fabric.network.disconnectAny(random);
             }
+        }
+
+        @Override
+        protected boolean hasCut(QueuePair pair) {
+            return fabric.network.cut.contains(pair.toString().replace(", closed", ""));
         }
 
         @Override

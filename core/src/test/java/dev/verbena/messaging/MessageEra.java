@@ -1,13 +1,16 @@
 package dev.verbena.messaging;
 
+import dev.verbena.Connector;
 import dev.verbena.OpFlags;
 import dev.verbena.RemoteMemory;
 import dev.verbena.Status;
+import dev.verbena.VerbenaException;
 
 import org.jspecify.annotations.Nullable;
 
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
+import java.net.InetSocketAddress;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -45,10 +48,12 @@ final class MessageEra extends Era {
     private final List<Life> lives = new CopyOnWriteArrayList<>();
     private final Map<MessageChannel, MessageSide> sides = new ConcurrentHashMap<>();
     final LinkedBlockingQueue<Runnable> kept = new LinkedBlockingQueue<>(); // messages
+    private final Map<InetSocketAddress, MessageChannel> accepted = new ConcurrentHashMap<>();
     private final AtomicLong bytesLeft;
     private final AtomicInteger operations = new AtomicInteger(); // of the server on exposed memory
     private final AtomicInteger threads = new AtomicInteger(); // that receive
     private final Queue<Exposed> exposed = new ConcurrentLinkedQueue<>();
+    private volatile boolean farCloses; // the server's poller
 
     MessageEra(MessageLedger.Place place, long seed, int mostMessages, int longest) {
         super(place, seed);
@@ -129,20 +134,31 @@ final class MessageEra extends Era {
         final Flow down;
         final MessageSide client;
         final byte[] greeting;
+        private final @Nullable InetSocketAddress address; // of the client, as the server sees it
         volatile @Nullable MessageSide server;
 
         Life(int number, MessageChannel channel) {
             up = flow("client's channel " + number, 2 * seed + 31L * number);
             down = flow("server's channel " + number, ~(2 * seed + 31L * number));
             client = new MessageSide(MessageEra.this, this, channel, up, down, here);
+            address = addressOf(channel);
             greeting = new byte[GREETING_BYTES];
             MemorySegment.ofArray(greeting).set(ValueLayout.JAVA_INT_UNALIGNED, 0, number);
         }
 
         /** Looks through it when both ends have ended. */
         void settle() {
-            arrived += up.settle(server == null ? disturbed : server.mayLose());
-            arrived += down.settle(client.mayLose());
+            arrived += up.settle(this::serverMayLose);
+            arrived += down.settle(client::mayLose);
+        }
+
+        /** The server's end is known by its first message; until then, by its peer. */
+        private boolean serverMayLose() {
+            if (server != null) {
+                return server.mayLose();
+            }
+            MessageChannel end = address == null ? null : accepted.get(address);
+            return end == null ? farCloses : mayLose(farCloses, end);
         }
 
         boolean isReported() {
@@ -339,6 +355,9 @@ final class MessageEra extends Era {
             side = new MessageSide(MessageEra.this, life, channel, life.down, life.up, there);
             life.server = side;
             sides.put(channel, side);
+            if (farCloses) { // read last, as it is written first
+                side.ended = true;
+            }
         }
         int length = message.length();
         boolean isKey =
@@ -359,6 +378,18 @@ final class MessageEra extends Era {
             } catch (InterruptedException e) {
                 throw new IllegalStateException(e);
             }
+        }
+    }
+
+    private void accepted(MessageChannel channel) {
+        accepted.put(channel.connector().orElseThrow().peerAddress(), channel);
+    }
+
+    private static @Nullable InetSocketAddress addressOf(MessageChannel client) {
+        try {
+            return client.connector().map(Connector::localAddress).orElse(null);
+        } catch (VerbenaException e) {
+            return null; // it has ended already
         }
     }
 
@@ -430,7 +461,7 @@ final class MessageEra extends Era {
     private void runServer() throws Exception {
         try (MessageServer server =
                 MessageServer.listen(
-                        far, place.address, ofServer, 1000, this::received, channel -> {})) {
+                        far, place.address, ofServer, 1000, this::received, this::accepted)) {
             List<Consumer<Random>> running = new ArrayList<>();
             List<MessageClient> all = new ArrayList<>();
             for (int i = 0; i < clients; i++) {
@@ -453,7 +484,13 @@ final class MessageEra extends Era {
                     near.close();
                 }
                 case 1 -> {
-                    disturbed = true;
+                    farCloses = true;
+                    for (Life life : lives) {
+                        MessageSide side = life.server;
+                        if (side != null && !side.channel.isClosed()) {
+                            side.ended = true;
+                        }
+                    }
                     far.close();
                 }
                 default -> {}
@@ -547,7 +584,7 @@ final class MessageEra extends Era {
             }
             default -> {
                 faults.incrementAndGet();
-                disturbed |= place.disturb(by);
+                place.disturb(by);
             }
         }
     }

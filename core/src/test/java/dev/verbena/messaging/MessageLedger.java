@@ -1,6 +1,7 @@
 package dev.verbena.messaging;
 
 import dev.verbena.Adapter;
+import dev.verbena.QueuePair;
 import dev.verbena.trust.Trust;
 
 import org.jspecify.annotations.Nullable;
@@ -43,7 +44,10 @@ public final class MessageLedger {
         }
 
         /** Does harm to the device or the connections on it, if it can. */
-        protected boolean disturb(Random random) throws InterruptedException {
+        protected void disturb(Random random) throws InterruptedException {}
+
+        /** Whether it has told one end of this queue pair's connection that it is over. */
+        protected boolean hasCut(QueuePair pair) {
             return false;
         }
 

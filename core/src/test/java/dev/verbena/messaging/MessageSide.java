@@ -46,7 +46,7 @@ final class MessageSide {
 
     /** Who ends it himself, or for a reason of his own, may not get what had come. */
     boolean mayLose() {
-        return era.mayLose(ended, channel.closeReason());
+        return era.mayLose(ended, channel);
     }
 
     /** Ends this channel. Without a connection manager, the caller then ends the other one. */

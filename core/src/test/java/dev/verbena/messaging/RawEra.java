@@ -110,8 +110,8 @@ final class RawEra extends Era {
 
         void settle() {
             Server other = server;
-            arrived += up.settle(other == null ? disturbed : other.mayLose());
-            arrived += down.settle(client.mayLose());
+            arrived += up.settle(() -> other != null && other.mayLose());
+            arrived += down.settle(client::mayLose);
         }
     }
 
@@ -153,7 +153,7 @@ final class RawEra extends Era {
         abstract void room();
 
         boolean mayLose() {
-            return RawEra.this.mayLose(ended, connection.closeReason());
+            return RawEra.this.mayLose(ended, connection);
         }
 
         /**
@@ -426,7 +426,7 @@ final class RawEra extends Era {
             }
             default -> {
                 faults.incrementAndGet();
-                disturbed |= place.disturb(by);
+                place.disturb(by);
             }
         }
     }

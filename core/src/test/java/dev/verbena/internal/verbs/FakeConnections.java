@@ -76,6 +76,9 @@ public final class FakeConnections extends ConnectionControl {
     /** Called first by each call that makes or changes an identifier, with its name; may throw. */
     public volatile Consumer<String> beforeStep = step -> {};
 
+    /** The queue pairs of connections that {@link #disconnectAny} chose, as in "QueuePair 17". */
+    public final Set<String> cut = ConcurrentHashMap.newKeySet();
+
     /** The parameters that the last connect and the last accept sent to the peer. */
     public ConnectionParameters lastConnect;
 
@@ -169,6 +172,8 @@ public final class FakeConnections extends ConnectionControl {
         if (!all.isEmpty()) {
             Id id = all.get(random.nextInt(all.size()));
             post(id, ConnectionEvent.Kind.DISCONNECTED, 0, new byte[0], 0, 0);
+            cut.add("QueuePair " + id.parameters.queuePairNumber());
+            cut.add("QueuePair " + id.other.parameters.queuePairNumber());
         }
         return !all.isEmpty();
     }
