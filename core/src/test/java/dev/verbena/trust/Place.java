@@ -56,7 +56,11 @@ class Place implements AutoCloseable {
     /** Called now and then while requests are posted. */
     void tidy() {}
 
-    /** After all else is closed: complains about what is left. Returns how much that is. */
+    /**
+     * After all else is closed: complains about what is left. Returns how much that is. A place
+     * that cannot tell its own life from others that run at the same time leaves it to {@link
+     * RequestLives.Remains}.
+     */
     int leaks(Consumer<String> complain) {
         return 0;
     }

@@ -8,6 +8,7 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.atomic.AtomicLong;
+import java.util.function.Consumer;
 import java.util.function.LongFunction;
 
 /**
@@ -15,6 +16,13 @@ import java.util.function.LongFunction;
  * posted that many. Needs no JUnit, as it also runs in processes of its own.
  */
 final class RequestLives {
+    /** What is counted once, after all lives. */
+    @FunctionalInterface
+    interface Remains {
+        /** Complains about what is left. Returns how much that is. */
+        int count(Consumer<String> complain) throws Exception;
+    }
+
     private static final int AT_ONCE = 2;
     private static final int MOST_COMPLAINTS = 20;
 
@@ -28,12 +36,14 @@ final class RequestLives {
     private final String where;
     private final LongFunction<Place> places;
     private final int requestsOfASide;
+    private final Remains remains;
 
     /** The place of each life is made from its seed. */
-    RequestLives(String where, int requestsOfASide, LongFunction<Place> places) {
+    RequestLives(String where, int requestsOfASide, LongFunction<Place> places, Remains remains) {
         this.where = where;
         this.requestsOfASide = requestsOfASide;
         this.places = places;
+        this.remains = remains;
     }
 
     /** Runs it. Returns what went wrong: nothing, unless there is a bug. */
@@ -57,6 +67,7 @@ final class RequestLives {
         for (Future<?> one : running) {
             one.get();
         }
+        leaks.addAndGet(remains.count(wrong::add));
         row.requests(posted.get())
                 .faults(faults.get())
                 .losses(losses.get())

@@ -23,7 +23,8 @@ class RequestsTest {
 
     @Test
     void eachCompletesOnceAtItsOwner() throws Exception {
-        RequestLives lives = new RequestLives("fake device", 10_000, OnFakeDevice::of);
+        RequestLives lives =
+                new RequestLives("fake device", 10_000, OnFakeDevice::of, complain -> 0);
         assertThat(lives.run(Trust.size(300_000, 10_000_000))).isEmpty();
     }
 

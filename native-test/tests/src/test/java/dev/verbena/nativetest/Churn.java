@@ -18,12 +18,13 @@ import java.lang.foreign.MemorySegment;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.concurrent.atomic.AtomicLong;
+import java.util.function.Predicate;
 
 /**
  * Memory that is registered, queue pairs that are connected, channels that are opened and messages
  * on them, again and again, and what the process and the kernel hold meanwhile.
  */
-final class Churn implements AutoCloseable {
+public final class Churn implements AutoCloseable {
     private static final Duration LONG = Duration.ofSeconds(60);
     private static final QueuePairLimits LIMITS = QueuePairLimits.depths(8, 8);
     private static final MemorySegment MESSAGE = MemorySegment.ofArray(new byte[100]);
@@ -60,7 +61,7 @@ final class Churn implements AutoCloseable {
     }
 
     /** One after the other, each with so many messages. Returns how many of these were lost. */
-    long channels(int count, int messages) throws InterruptedException {
+    public long channels(int count, int messages) throws InterruptedException {
         long before = received.get();
         for (int i = 0; i < count; i++) {
             long all = received.get() + messages;
@@ -86,18 +87,37 @@ final class Churn implements AutoCloseable {
     record Held(Footprint process, String kernel) {
         /** How many objects of a kind, as in "roce0: pd 3 cq 3 qp 4". */
         long kernelObjects() {
-            long sum = 0;
-            for (String word : kernel.split("\\s+")) {
-                sum += word.matches("\\d+") ? Long.parseLong(word) : 0;
-            }
-            return sum;
+            return count(kernel);
         }
+    }
+
+    private static long count(String kernel) {
+        long sum = 0;
+        for (String word : kernel.split("\\s+")) {
+            sum += word.matches("\\d+") ? Long.parseLong(word) : 0;
+        }
+        return sum;
     }
 
     /** Waits until the kernel has as many queue pairs and identifiers as before, for a minute. */
     static boolean sameConnections(String before) throws IOException, InterruptedException {
+        return eventually(before, now -> connections(now).equals(connections(before)));
+    }
+
+    /** Waits until the kernel has no more queue pairs and identifiers than before, for a minute. */
+    static boolean noMoreConnections(String before) throws IOException, InterruptedException {
+        return eventually(before, now -> count(connections(now)) <= count(connections(before)));
+    }
+
+    /** Waits until the kernel has no more objects than before, for a minute. */
+    public static boolean noMore(String before) throws IOException, InterruptedException {
+        return eventually(before, now -> count(now) <= count(before));
+    }
+
+    private static boolean eventually(String before, Predicate<String> holds)
+            throws IOException, InterruptedException {
         String now = kernel();
-        for (long start = System.nanoTime(); !connections(now).equals(connections(before)); ) {
+        for (long start = System.nanoTime(); !holds.test(now); ) {
             if (System.nanoTime() - start > LONG.toNanos()) {
                 System.out.printf("The kernel has%n%sand had before%n%s", now, before);
                 return false;
@@ -116,7 +136,7 @@ final class Churn implements AutoCloseable {
     }
 
     /** What the kernel has for each device, as in "roce0: pd 3 cq 3 qp 4 cm_id 2 mr 5 ctx 1". */
-    static String kernel() throws IOException, InterruptedException {
+    public static String kernel() throws IOException, InterruptedException {
         Process rdma = new ProcessBuilder("rdma", "resource").redirectErrorStream(true).start();
         String kernel =
                 new String(rdma.getInputStream().readAllBytes(), StandardCharsets.UTF_8)

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.verbena.Adapter;
 import dev.verbena.QueuePair;
+import dev.verbena.nativetest.Churn;
 import dev.verbena.nativetest.NeedsDevices;
 
 import org.junit.jupiter.api.Tag;
@@ -13,6 +14,7 @@ import org.junit.jupiter.api.Timeout;
 import java.net.InetAddress;
 import java.time.Duration;
 import java.util.List;
+import java.util.function.Consumer;
 
 /** Random requests between two devices. */
 @NeedsDevices
@@ -21,8 +23,26 @@ import java.util.List;
 class DeviceRequestsTest {
     @Test
     void eachCompletesOnceAtItsOwner() throws Exception {
-        RequestLives lives = new RequestLives("devices", 1_000, seed -> new OnDevices());
+        try (Churn churn = new Churn()) {
+            churn.channels(1, 1); // librdmacm keeps what it then creates for each device
+        }
+        String before = Churn.kernel();
+        RequestLives lives =
+                new RequestLives(
+                        "devices",
+                        1_000,
+                        seed -> new OnDevices(),
+                        complain -> remains(before, complain));
         assertThat(lives.run(Trust.size(10_000, 1_000_000))).isEmpty();
+    }
+
+    private static int remains(String before, Consumer<String> complain) throws Exception {
+        boolean noMore = Churn.noMore(before);
+        if (!noMore) {
+            complain.accept(
+                    "the kernel has%n%sand had before%n%s".formatted(Churn.kernel(), before));
+        }
+        return noMore ? 0 : 1;
     }
 
     private static final class OnDevices extends Place {
