@@ -70,6 +70,7 @@ final class WritingEnd implements AutoCloseable {
         Status failure = Status.SUCCESS;
         int count = queue.poll(completions);
         for (int i = 0; i < count; i++) {
+            assertThat(completions.context(i)).as("each once, in order").isEqualTo(ended);
             ended++;
             if (completions.status(i) != Status.SUCCESS) {
                 failure = completions.status(i);
