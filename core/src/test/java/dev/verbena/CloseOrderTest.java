@@ -36,6 +36,57 @@ class CloseOrderTest {
     private static final Duration LONG = Duration.ofSeconds(30);
     private static final OpFlags READ = OpFlags.ALLOW_REMOTE_READ;
 
+    /** The requests that a completion queue reports, and how they end. */
+    private static final class Ends {
+        private final CompletionQueue queue;
+        private final QueuePair pair; // of those that were accepted
+        private final Completions completions = new Completions(16);
+        private final List<Long> accepted = new ArrayList<>();
+        private final List<Long> silent = new ArrayList<>(); // end only if they fail
+        private final Map<Long, Status> ended = new HashMap<>();
+
+        Ends(CompletionQueue queue, QueuePair pair) {
+            this.queue = queue;
+            this.pair = pair;
+        }
+
+        void accepted(PostResult result, long context) {
+            result.orThrow();
+            accepted.add(context);
+        }
+
+        void poll() {
+            while (!queue.isClosed() && queue.poll(completions) > 0) {
+                for (int i = 0; i < completions.size(); i++) {
+                    long context = completions.context(i);
+                    assertThat(ended.put(context, completions.status(i)))
+                            .as("%d ends once", context)
+                            .isNull();
+                    assertThat(accepted.contains(context) || silent.contains(context)).isTrue();
+                }
+            }
+        }
+
+        /** While another thread closes objects, perhaps the queue. */
+        void pollMeanwhile() {
+            try {
+                poll();
+            } catch (IllegalStateException e) {
+                assertThat(queue.isClosed()).isTrue();
+            }
+        }
+
+        /**
+         * Polls: where that is possible, all has ended that was accepted by a closed queue pair.
+         */
+        void check() {
+            poll();
+            if (pair.isClosed() && !queue.isClosed()) {
+                assertThat(ended.keySet()).as("ended").containsAll(accepted);
+            }
+        }
+    }
+
     /** What there is of one connection. */
     private static class Connection implements AutoCloseable {
         final FakeDevice device = new FakeDevice();
@@ -46,10 +97,7 @@ class CloseOrderTest {
         final Arena memory = Arena.ofShared();
         final PooledBuffer buffer;
         final Map<String, NativeObject> objects = new LinkedHashMap<>();
-        private final Completions completions = new Completions(16);
-        private final List<Long> accepted = new ArrayList<>();
-        private final List<Long> silent = new ArrayList<>();
-        private final Map<Long, Status> ended = new HashMap<>();
+        final Ends ends;
 
         Connection(@Nullable LinkedBlockingQueue<Status> callbacks) {
             device.running = false;
@@ -64,6 +112,7 @@ class CloseOrderTest {
             pair = domain.createQueuePair(queue, queue, shared, limits);
             CompletionQueue other = adapter.createCompletionQueue(64);
             peer = domain.createQueuePair(other, other, limits);
+            ends = new Ends(queue, pair);
             pair.connect(peer.address());
             peer.connect(pair.address());
             MemoryRegion region =
@@ -88,46 +137,23 @@ class CloseOrderTest {
             objects.put("peer's completion queue", other);
 
             BufferList list = new BufferList(1).add(region, 0, 8);
-            accepted(pair.bind(1, window, region, 0, 64, READ), 1);
-            accepted(pair.write(2, list, Rig.REMOTE, 1, OpFlags.NONE), 2);
+            ends.accepted(pair.bind(1, window, region, 0, 64, READ), 1);
+            ends.accepted(pair.write(2, list, Rig.REMOTE, 1, OpFlags.NONE), 2);
             list.clear().add(buffer.region(), buffer.offset(), 8);
-            accepted(pair.write(3, list, Rig.REMOTE, 1, OpFlags.NONE), 3);
+            ends.accepted(pair.write(3, list, Rig.REMOTE, 1, OpFlags.NONE), 3);
             list.clear().add(arena.regionOf(inArena), arena.offsetOf(inArena), 8);
-            accepted(pair.write(4, list, Rig.REMOTE, 1, OpFlags.DEFER), 4);
+            ends.accepted(pair.write(4, list, Rig.REMOTE, 1, OpFlags.DEFER), 4);
             shared.receive(5, new BufferList(1).add(region, 8, 8)).orThrow();
             device.runOne(); // the bind: the window is bound, and its completion was not polled
-        }
-
-        private void accepted(PostResult result, long context) {
-            result.orThrow();
-            accepted.add(context);
-        }
-
-        void poll() {
-            if (queue.isClosed()) {
-                return;
-            }
-            while (queue.poll(completions) > 0) {
-                for (int i = 0; i < completions.size(); i++) {
-                    long context = completions.context(i);
-                    assertThat(ended.put(context, completions.status(i)))
-                            .as("%d ends once", context)
-                            .isNull();
-                    assertThat(accepted.contains(context) || silent.contains(context)).isTrue();
-                }
-            }
         }
 
         /** Closes one after the other, and looks each time. */
         void closeAll(List<String> order) {
             for (String name : order) {
                 objects.get(name).close();
-                poll();
-                if (pair.isClosed() && !queue.isClosed()) {
-                    assertThat(ended.keySet()).as("ended").containsAll(accepted);
-                }
-                long context = 100 + silent.size();
-                silent.add(context); // it ends only if it fails
+                ends.check();
+                long context = 100 + ends.silent.size();
+                ends.silent.add(context);
                 PostResult result =
                         pair.write(
                                 context, new BufferList(1), Rig.REMOTE, 1, OpFlags.SILENT_SUCCESS);
@@ -246,8 +272,10 @@ class CloseOrderTest {
             meet(both);
             for (String name : order) {
                 connection.objects.get(name).close();
+                connection.ends.pollMeanwhile();
             }
             closing.get(30, TimeUnit.SECONDS);
+            connection.ends.check();
         } catch (Exception | Error e) {
             throw new AssertionError("Closed by two threads in the order " + order, e);
         }
@@ -264,23 +292,29 @@ class CloseOrderTest {
     /** What belongs to connectors, which have threads and a peer. */
     private static final class Connectors extends ConnectorRig {
         final Map<String, NativeObject> objects = new LinkedHashMap<>();
+        final Ends ends;
 
         Connectors() throws Exception {
-            Connector[] ends = connected();
-            objects.put("connector", ends[0]);
-            objects.put("accepted connector", ends[1]);
+            Connector[] both = connected();
+            objects.put("connector", both[0]);
+            objects.put("accepted connector", both[1]);
             objects.put("listener", lastListener);
             objects.put("queue pair", near);
             objects.put("completion queue", queue);
             objects.put("adapter", adapter);
             device.running = false;
             BufferList none = new BufferList(1);
-            near.write(1, none, Rig.REMOTE, 1, OpFlags.NONE).orThrow();
+            ends = new Ends(queue, near);
+            ends.accepted(near.write(1, none, Rig.REMOTE, 1, OpFlags.NONE), 1);
             far.write(2, none, Rig.REMOTE, 1, OpFlags.NONE).orThrow();
+            ends.silent.add(2L); // the far queue pair is closed last
         }
 
         void closeAll(List<String> order) throws Exception {
-            order.forEach(name -> objects.get(name).close());
+            for (String name : order) {
+                objects.get(name).close();
+                ends.check();
+            }
             close();
             objects.values().forEach(object -> object.awaitClosed(LONG));
         }

@@ -21,6 +21,7 @@ import io.netty.channel.WriteBufferWaterMark;
 import io.netty.channel.socket.ChannelInputShutdownEvent;
 import io.netty.channel.socket.SocketChannel;
 
+import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
@@ -54,10 +55,14 @@ class NettyFaultsTest {
     private final long seed = Trust.seed();
     private final Random random = new Random(seed);
     private final Leaks leaks = new Leaks();
+    private Trust.@Nullable Row row;
 
     @AfterEach
     void nothingIsLost() {
         leaks.close();
+        if (row != null) {
+            row.write();
+        }
     }
 
     /** Counts what comes, and answers an end with an end. */
@@ -219,7 +224,7 @@ class NettyFaultsTest {
 
     @Test
     void connectionsThatEndInEachWayLeaveNothing() throws Exception {
-        Trust.Row row = Trust.row("connections through Netty that end, fake device").seed(seed);
+        Trust.Row figures = Trust.row("connections through Netty that end, fake device").seed(seed);
         List<Two> ended = new ArrayList<>();
         List<Two> open = new ArrayList<>();
         RegisteredByteBufAllocator allocator;
@@ -249,11 +254,11 @@ class NettyFaultsTest {
             }
         }
         assertThat(allocator.usedDirectMemory()).isZero();
-        row.messages(ended.stream().mapToInt(two -> two.writes.size()).sum())
-                .faults(CONNECTIONS)
-                .losses(0)
-                .leaks(0)
-                .write();
+        row =
+                figures.messages(ended.stream().mapToInt(two -> two.writes.size()).sum())
+                        .faults(CONNECTIONS)
+                        .losses(0)
+                        .leaks(0);
     }
 
     private static void end(Connected pair, Two two, int way) {
