@@ -56,14 +56,18 @@ public record Footprint(long kibibytes, long heap, long locked, int descriptors,
     }
 
     /**
-     * What is here and was not before: each descriptor and thread counts, pinned memory once, and
-     * memory and heap once each if they have grown by more than the bound.
+     * What is here and was not before: each descriptor and thread counts, and pinned memory once.
      */
-    public int leaks(Footprint before, long mostKibibytes) {
+    public int leaks(Footprint before) {
         return Math.max(0, descriptors - before.descriptors)
                 + Math.max(0, threads - before.threads)
-                + (locked > before.locked ? 1 : 0)
-                + (kibibytes > before.kibibytes + mostKibibytes ? 1 : 0)
-                + (heap > before.heap + mostKibibytes ? 1 : 0);
+                + (locked > before.locked ? 1 : 0);
+    }
+
+    /** The same, and memory and heap once each if they have grown by more than that. */
+    public int leaks(Footprint before, long mostKibibytes, long mostHeap) {
+        return leaks(before)
+                + (kibibytes - before.kibibytes > mostKibibytes ? 1 : 0)
+                + (heap - before.heap > mostHeap ? 1 : 0);
     }
 }

@@ -19,17 +19,18 @@ final class LeaksOnStandIn {
 
     private LeaksOnStandIn() {}
 
-    /** Arguments: how many registrations, queue pairs, and KiB that may be left. */
+    /** Arguments: how many registrations, queue pairs, and KiB that may be left; also of heap. */
     public static void main(String[] arguments) {
         int registrations = Integer.parseInt(arguments[0]);
         int queuePairs = Integer.parseInt(arguments[1]);
         long mostKibibytes = Long.parseLong(arguments[2]);
+        long mostHeap = Long.parseLong(arguments[3]);
         Trust.Row row = Trust.row("leaks, stand-in").requests(queuePairs);
         use(registrations / 4, queuePairs / 4); // classes, code and pools are there after that
         Footprint before = Footprint.now();
         use(registrations, queuePairs);
         Footprint after = Footprint.now();
-        int leaks = after.leaks(before, mostKibibytes);
+        int leaks = after.leaks(before, mostKibibytes, mostHeap);
         row.leaks(leaks).write();
         System.out.printf("before: %s, after: %s%n", before, after);
         System.exit(leaks > 0 ? 1 : 0);

@@ -189,7 +189,7 @@ final class ScarceOnStandIn {
         }
         scarce.leaveEnough();
         Footprint after = Footprint.now();
-        int leaks = after.leaks(before, MOST_KIBIBYTES);
+        int leaks = after.leaks(before, MOST_KIBIBYTES, MOST_KIBIBYTES);
         row.faults(failures).leaks(leaks).write();
         if (failures < scarce.steps) {
             wrong.add("%d failures, of %d steps".formatted(failures, scarce.steps));

@@ -49,6 +49,7 @@ class StandInTest {
         int registrations = Trust.size(10_000, 100_000);
         // The JVM itself grows by some MiB; queue pairs that stay take 27 KiB each.
         int mostKibibytes = Trust.size(8_000, 20_000);
+        int mostHeap = Trust.size(500, 5_000); // 50 bytes of each registration
         assertThat(
                         run(
                                 Map.of(),
@@ -56,7 +57,8 @@ class StandInTest {
                                 LeaksOnStandIn.class,
                                 registrations,
                                 registrations / 10,
-                                mostKibibytes))
+                                mostKibibytes,
+                                mostHeap))
                 .isEmpty();
     }
 

@@ -47,7 +47,7 @@ class SoakTest {
                 print(csv, System.nanoTime() - start, held, messages);
             }
             assertThat(held.kernel()).isEqualTo(first.kernel());
-            assertThat(held.process().leaks(first.process(), MOST_KIBIBYTES))
+            assertThat(held.process().leaks(first.process(), MOST_KIBIBYTES, MOST_KIBIBYTES))
                     .as("at first %s, at last %s", first, held)
                     .isZero();
             assertThat(lost).isZero();
