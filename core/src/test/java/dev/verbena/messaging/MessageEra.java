@@ -480,23 +480,24 @@ final class MessageEra extends Era {
             runAll(running);
             switch (random.nextInt(8)) {
                 case 0 -> {
-                    lives.forEach(life -> life.client.ended = true);
+                    lives.forEach(life -> pollerCloses(life.client));
                     near.close();
                 }
                 case 1 -> {
                     farCloses = true;
-                    for (Life life : lives) {
-                        MessageSide side = life.server;
-                        if (side != null && !side.channel.isClosed()) {
-                            side.ended = true;
-                        }
-                    }
+                    lives.forEach(life -> pollerCloses(life.server));
                     far.close();
                 }
                 default -> {}
             }
             all.forEach(MessageClient::close);
             await("channels of the server", () -> server.channelCount() == 0);
+        }
+    }
+
+    private static void pollerCloses(@Nullable MessageSide side) {
+        if (side != null && !side.channel.isClosed()) {
+            side.ended = true;
         }
     }
 
