@@ -3,6 +3,7 @@ package dev.verbena.netty;
 import dev.verbena.AdapterInfo;
 import dev.verbena.ConnectionOptions;
 import dev.verbena.Connector;
+import dev.verbena.Port;
 import dev.verbena.messaging.MessageChannel;
 import dev.verbena.messaging.MessageServer;
 import dev.verbena.messaging.MessagingOptions;
@@ -85,7 +86,7 @@ final class Establishing {
         CompletableFuture<MessageChannel> made =
                 MessageChannel.connectAsync(
                         channel.handler().poller(),
-                        peer,
+                        reachable(peer),
                         options(from),
                         (messages, message) -> channel.received(message));
         promise = of;
@@ -97,6 +98,19 @@ final class Establishing {
                     }
                 });
         var _ = made.whenComplete((messages, why) -> connected(peer, from, messages, why));
+    }
+
+    /** For the JDK's sockets, too, the wildcard address is this machine. */
+    private InetSocketAddress reachable(InetSocketAddress peer) {
+        if (peer.getAddress().isAnyLocalAddress()) {
+            for (Port port : channel.handler().adapter().ports()) {
+                if (port.active()) {
+                    return new InetSocketAddress(
+                            port.preferredGid().gid().toInetAddress(), peer.getPort());
+                }
+            }
+        }
+        return peer;
     }
 
     private void connected(

@@ -16,6 +16,7 @@ import dev.verbena.netty.Connected.Heard;
 import io.netty.bootstrap.ServerBootstrap;
 import io.netty.buffer.ByteBuf;
 import io.netty.buffer.Unpooled;
+import io.netty.channel.Channel;
 import io.netty.channel.ChannelConfig;
 import io.netty.channel.ChannelFuture;
 import io.netty.channel.ChannelHandlerContext;
@@ -73,6 +74,25 @@ class ServiceHabitsTest {
                     .isInstanceOf(SocketException.class)
                     .hasCauseInstanceOf(BindException.class)
                     .hasMessageContaining("192.0.2.1 is not an address of this machine");
+        }
+    }
+
+    /** A server that is bound to the wildcard address has this address, and clients take it. */
+    @Test
+    void theWildcardAddressIsThisMachine() throws Exception {
+        try (Connected pair = new Connected()) {
+            Channel server =
+                    new ServerBootstrap()
+                            .group(pair.group)
+                            .channel(RdmaServerChannel.class)
+                            .childHandler(new Heard())
+                            .bind(0)
+                            .sync()
+                            .channel();
+            Channel client =
+                    pair.client(new Heard()).connect(server.localAddress()).sync().channel();
+            assertThat(((InetSocketAddress) client.remoteAddress()).getAddress())
+                    .isEqualTo(FakeFabric.HERE);
         }
     }
 

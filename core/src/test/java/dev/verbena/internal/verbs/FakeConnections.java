@@ -419,15 +419,19 @@ public final class FakeConnections extends ConnectionControl {
 
     private Id listener(InetSocketAddress to) {
         return ids.values().stream()
-                .filter(i -> i.listening && i.local.equals(to))
+                .filter(i -> i.listening && (i.local.equals(to) || isAny(i, to.getPort())))
                 .findFirst()
                 .orElse(null);
+    }
+
+    private static boolean isAny(Id bound, int port) {
+        return bound.local.getAddress().isAnyLocalAddress() && bound.local.getPort() == port;
     }
 
     private Id child(Id listener, Id from) {
         Id child = new Id(nextAddress += 64, listener.channel, listener.key);
         child.device = devices.getOrDefault(listener.local.getAddress(), "fake0");
-        child.local = listener.local;
+        child.local = from == null ? listener.local : from.peer;
         child.peer = from == null ? new InetSocketAddress("192.0.2.99", 5) : from.local;
         child.other = from;
         child.state = "REQUESTED";
