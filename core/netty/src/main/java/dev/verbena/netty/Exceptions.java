@@ -12,6 +12,7 @@ import java.net.BindException;
 import java.net.ConnectException;
 import java.net.NoRouteToHostException;
 import java.net.SocketAddress;
+import java.net.SocketException;
 import java.util.concurrent.CompletionException;
 
 /** What Netty's users expect where Verbena throws; Verbena's exception is the cause. */
@@ -77,9 +78,19 @@ final class Exceptions {
                 : e;
     }
 
-    /** Why a connection that stood has ended. */
-    static IOException ofEnd(VerbenaException e) {
-        return new IOException(e.getMessage(), e);
+    /**
+     * Why an established connection has ended. It begins as the kernel's message for TCP does, by
+     * which handlers (of TLS, for example) recognize that the peer is the reason.
+     */
+    static SocketException ofEnd(VerbenaException e) {
+        String tcp =
+                switch (e.status()) {
+                    case CONNECTION_INVALID -> "Broken pipe: "; // a write after the peer's close
+                    case CONNECTION_ABORTED -> "Connection reset by peer: ";
+                    case IO_TIMEOUT -> "Connection timed out: ";
+                    default -> "";
+                };
+        return with(new SocketException(tcp + e.getMessage()), e);
     }
 
     private static <T extends Throwable> T with(T made, Throwable cause) {

@@ -33,9 +33,9 @@ import io.netty.util.internal.StringUtil;
 
 import org.jspecify.annotations.Nullable;
 
-import java.io.IOException;
 import java.net.InetSocketAddress;
 import java.net.SocketAddress;
+import java.nio.channels.AlreadyBoundException;
 import java.nio.channels.AlreadyConnectedException;
 import java.nio.channels.ClosedChannelException;
 import java.nio.channels.NotYetConnectedException;
@@ -336,6 +336,10 @@ public final class RdmaChannel extends AbstractChannel implements SocketChannel 
         }
         if (!endReported && !inputShutdown) {
             endReported = true;
+            pipeline().fireChannelReadComplete(); // of the read that finds the end, as over TCP
+            if (!open) {
+                return;
+            }
             if (config.isAllowHalfClosure()) {
                 inputShutdown = true;
                 pipeline().fireUserEventTriggered(ChannelInputShutdownEvent.INSTANCE);
@@ -456,7 +460,7 @@ public final class RdmaChannel extends AbstractChannel implements SocketChannel 
             return;
         }
         MessagingException why = closeReason();
-        failShutdown(new IOException(why));
+        failShutdown(Exceptions.ofEnd(why));
         lingersNoMore();
         // The peer has closed it, as the end of a TCP stream; or something is wrong.
         boolean peerClosed = why.status() == Status.CONNECTION_INVALID;
@@ -474,6 +478,9 @@ public final class RdmaChannel extends AbstractChannel implements SocketChannel 
 
     @Override
     protected void doBind(SocketAddress address) {
+        if (local != null) {
+            throw new AlreadyBoundException();
+        }
         local = inet(address); // the connect uses it
     }
 

@@ -14,9 +14,9 @@ import io.netty.channel.socket.ServerSocketChannelConfig;
 
 import org.jspecify.annotations.Nullable;
 
-import java.net.BindException;
 import java.net.InetSocketAddress;
 import java.net.SocketAddress;
+import java.nio.channels.AlreadyBoundException;
 import java.util.Objects;
 import java.util.Queue;
 import java.util.concurrent.LinkedBlockingQueue;
@@ -97,7 +97,7 @@ public final class RdmaServerChannel extends AbstractServerChannel implements Se
     protected void doBind(SocketAddress local) throws Exception {
         InetSocketAddress wanted = RdmaChannel.inet(local);
         if (listener != null) {
-            throw new BindException("The channel is bound to " + address);
+            throw new AlreadyBoundException();
         }
         RdmaIoHandler handler = Objects.requireNonNull(registration).attachment();
         try {

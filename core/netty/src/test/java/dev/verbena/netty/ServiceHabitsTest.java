@@ -35,6 +35,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 import java.net.BindException;
 import java.net.InetSocketAddress;
 import java.net.SocketException;
+import java.nio.channels.AlreadyBoundException;
 import java.nio.channels.ClosedChannelException;
 import java.nio.channels.UnresolvedAddressException;
 import java.nio.charset.StandardCharsets;
@@ -77,6 +78,19 @@ class ServiceHabitsTest {
         }
     }
 
+    @Test
+    void aChannelIsBoundOnce() throws Exception {
+        try (Connected pair = new Connected()) {
+            RdmaChannel client = pair.connect();
+            InetSocketAddress before = client.localAddress();
+            for (Channel bound : new Channel[] {client, pair.accepted(), pair.listening}) {
+                assertThatThrownBy(() -> bound.bind(FakeFabric.port(0)).sync())
+                        .isInstanceOf(AlreadyBoundException.class);
+            }
+            assertThat(client.localAddress()).isEqualTo(before);
+        }
+    }
+
     /** A server that is bound to the wildcard address has this address, and clients take it. */
     @Test
     void theWildcardAddressIsThisMachine() throws Exception {
@@ -93,6 +107,31 @@ class ServiceHabitsTest {
                     pair.client(new Heard()).connect(server.localAddress()).sync().channel();
             assertThat(((InetSocketAddress) client.remoteAddress()).getAddress())
                     .isEqualTo(FakeFabric.HERE);
+        }
+    }
+
+    /** As over TCP, where a read finds the end. */
+    @ParameterizedTest
+    @ValueSource(booleans = {true, false})
+    void aRoundOfReadsCompletesAtTheEndOfTheStream(boolean closesThen) throws Exception {
+        try (Connected pair = new Connected()) {
+            RdmaChannel client = pair.connect();
+            RdmaChannel server = pair.accepted();
+            Heard atServer = heard(server);
+            server.pipeline()
+                    .addFirst(
+                            new ChannelInboundHandlerAdapter() {
+                                @Override
+                                public void channelReadComplete(ChannelHandlerContext context) {
+                                    atServer.events.add("complete");
+                                    if (closesThen) {
+                                        context.close();
+                                    }
+                                }
+                            });
+            client.close().sync();
+            assertThat(atServer.next()).isEqualTo("complete");
+            assertThat(atServer.next()).isEqualTo("inactive");
         }
     }
 

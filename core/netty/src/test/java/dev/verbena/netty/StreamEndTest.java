@@ -35,6 +35,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 
 import java.io.IOException;
 import java.lang.foreign.MemorySegment;
+import java.net.SocketException;
 import java.nio.channels.WritableByteChannel;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -75,9 +76,10 @@ class StreamEndTest {
     private static void isCut(Heard at) throws InterruptedException {
         assertThat(at.next())
                 .isInstanceOfSatisfying(
-                        IOException.class,
+                        SocketException.class,
                         thrown ->
                                 assertThat(thrown)
+                                        .hasMessageStartingWith("Connection reset by peer: ")
                                         .hasMessageContaining("had not closed it")
                                         .cause()
                                         .isInstanceOfSatisfying(
