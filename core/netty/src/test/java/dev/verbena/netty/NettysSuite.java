@@ -7,10 +7,15 @@ import dev.verbena.messaging.MessagingException;
 
 import io.netty.bootstrap.Bootstrap;
 import io.netty.bootstrap.ServerBootstrap;
+import io.netty.buffer.Unpooled;
 import io.netty.channel.Channel;
+import io.netty.channel.ChannelFuture;
+import io.netty.channel.ChannelInboundHandlerAdapter;
 import io.netty.handler.ssl.SslContextBuilder;
 import io.netty.testsuite.transport.TestsuitePermutation.BootstrapComboFactory;
 import io.netty.testsuite.transport.TestsuitePermutation.BootstrapFactory;
+import io.netty.testsuite.transport.socket.AbstractSocketReuseFdTest;
+import io.netty.testsuite.transport.socket.AbstractSocketShutdownOutputByPeerTest;
 import io.netty.testsuite.transport.socket.CompositeBufferGatheringWriteTest;
 import io.netty.testsuite.transport.socket.ServerSocketSuspendTest;
 import io.netty.testsuite.transport.socket.SocketAddressesTest;
@@ -29,6 +34,7 @@ import io.netty.testsuite.transport.socket.SocketFileRegionTest;
 import io.netty.testsuite.transport.socket.SocketFixedLengthEchoTest;
 import io.netty.testsuite.transport.socket.SocketGatheringWriteTest;
 import io.netty.testsuite.transport.socket.SocketHalfClosedTest;
+import io.netty.testsuite.transport.socket.SocketMultipleConnectTest;
 import io.netty.testsuite.transport.socket.SocketObjectEchoTest;
 import io.netty.testsuite.transport.socket.SocketReadPendingTest;
 import io.netty.testsuite.transport.socket.SocketRstTest;
@@ -48,9 +54,11 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.TestInfo;
 
 import java.io.IOException;
+import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.net.SocketAddress;
 import java.util.List;
+import java.util.concurrent.atomic.AtomicReference;
 
 /** The tests of sockets that Netty's own transports have to pass, with {@link RdmaChannel}s. */
 abstract class NettysSuite {
@@ -472,6 +480,83 @@ abstract class NettysSuite {
         @Override
         protected SocketAddress newSocketAddress() {
             return Suite.address();
+        }
+    }
+
+    /** Its peer is a channel instead of a TCP socket. */
+    @Nested
+    class SocketShutdownOutputByPeer
+            extends AbstractSocketShutdownOutputByPeerTest<AtomicReference<RdmaChannel>> {
+        @Override
+        protected void connect(AtomicReference<RdmaChannel> peer, SocketAddress address) {
+            Bootstrap client = Suite.clients().getFirst().newInstance();
+            ChannelFuture connect =
+                    client.handler(new ChannelInboundHandlerAdapter()).connect(address);
+            peer.set((RdmaChannel) connect.syncUninterruptibly().channel());
+        }
+
+        @Override
+        protected void write(AtomicReference<RdmaChannel> peer, int data) {
+            peer.get().writeAndFlush(Unpooled.wrappedBuffer(new byte[] {(byte) data}));
+        }
+
+        @Override
+        protected void shutdownOutput(AtomicReference<RdmaChannel> peer) {
+            peer.get().shutdownOutput().syncUninterruptibly();
+        }
+
+        @Override
+        protected void close(AtomicReference<RdmaChannel> peer) {
+            peer.get().close().syncUninterruptibly();
+        }
+
+        @Override
+        protected AtomicReference<RdmaChannel> newSocket() {
+            return new AtomicReference<>();
+        }
+
+        @Override
+        protected List<BootstrapFactory<ServerBootstrap>> newFactories() {
+            return Suite.servers();
+        }
+
+        @Override
+        protected SocketAddress newSocketAddress() {
+            return Suite.address();
+        }
+    }
+
+    @Nested
+    class SocketReuse extends AbstractSocketReuseFdTest {
+        @Override
+        protected List<BootstrapComboFactory<ServerBootstrap, Bootstrap>> newFactories() {
+            return Suite.pairs();
+        }
+
+        @Override
+        protected SocketAddress newSocketAddress() {
+            return Suite.address();
+        }
+    }
+
+    /** Its server binds an address of the device instead of the loopback address. */
+    @Nested
+    class SocketMultipleConnect extends SocketMultipleConnectTest {
+        @Override
+        public void testMultipleConnect(ServerBootstrap server, Bootstrap client) throws Exception {
+            super.testMultipleConnect(
+                    new ServerBootstrap() {
+                        @Override
+                        public ChannelFuture bind(InetAddress address, int port) {
+                            return bind(Suite.address());
+                        }
+                    }.group(server.config().group()).channel(RdmaServerChannel.class),
+                    client);
+        }
+
+        @Override
+        protected List<BootstrapComboFactory<ServerBootstrap, Bootstrap>> newFactories() {
+            return Suite.pairs();
         }
     }
 }
