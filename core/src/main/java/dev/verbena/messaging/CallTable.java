@@ -206,6 +206,11 @@ final class CallTable {
         }
     }
 
+    /** Whether an answer is outstanding. */
+    boolean any() {
+        return outstanding.size() > 0;
+    }
+
     /** At a tick, under the lock: ends the calls whose time is over, without the lock. */
     void tick(int now) {
         for (int i = 0; i < outstanding.places() && outstanding.size() > 0; i++) {

@@ -396,7 +396,7 @@ final class Exposures {
 
     // ---- the end
 
-    private boolean inUse() {
+    boolean inUse() {
         return exposed.size() > 0;
     }
 

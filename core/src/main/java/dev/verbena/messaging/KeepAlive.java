@@ -27,6 +27,10 @@ final class KeepAlive {
         asked = false;
     }
 
+    boolean isAsked() {
+        return asked;
+    }
+
     /** At a tick: whether the peer was asked and has not answered in time. */
     boolean isSilent(int now) {
         return asked && now - askedAt > timeout;

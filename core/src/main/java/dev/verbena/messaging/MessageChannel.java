@@ -414,6 +414,12 @@ public final class MessageChannel extends PolledConnection<SendCallback> {
         return outbox.late(now);
     }
 
+    @Override
+    boolean awaits() {
+        boolean peer = requests.oldest() >= 0 || exposures.inUse() || outbox.keepAlive.isAsked();
+        return peer || closeTicks > 0 || (calls != null && calls.any());
+    }
+
     // ---- receiving by threads
 
     /**

@@ -47,7 +47,7 @@ final class Outbox {
     final LargeSends large;
     private boolean sendsLarge; // has announced a large message: otherwise none is looked for
     final WaitingRequests waiting; // for room
-    private final KeepAlive keepAlive;
+    final KeepAlive keepAlive;
 
     private PeerTokens usable = new PeerTokens(0);
     int eagerLimit; // longer messages are large

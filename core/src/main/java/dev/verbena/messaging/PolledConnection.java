@@ -164,6 +164,9 @@ abstract sealed class PolledConnection<C> implements AutoCloseable
     /** A sentence that describes what is late, or null if nothing is. Called under the lock. */
     abstract @Nullable String late(int now);
 
+    /** Whether there may be something late soon. By the polling thread, for a confined one. */
+    abstract boolean awaits();
+
     /**
      * Notifies the user of the end, and frees the rest. Called by the polling thread after all
      * callbacks, and again at the next tick if it throws.

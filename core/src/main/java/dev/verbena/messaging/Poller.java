@@ -1,10 +1,11 @@
 package dev.verbena.messaging;
 
+import static dev.verbena.messaging.PollerClock.TICK_NANOSECONDS;
+
 import com.google.errorprone.annotations.CheckReturnValue;
 
 import dev.verbena.Adapter;
 import dev.verbena.CompletionChannel;
-import dev.verbena.CompletionQueue;
 import dev.verbena.ProtectionDomain;
 import dev.verbena.Status;
 import dev.verbena.VerbenaException;
@@ -43,7 +44,7 @@ public final class Poller implements Pollers {
      */
     public static final Duration SLOW = Duration.ofMillis(10);
 
-    private static final Duration TICK = Duration.ofNanos(PollerClock.TICK_NANOSECONDS);
+    private static final Duration TICK = Duration.ofNanos(TICK_NANOSECONDS);
     private static final long SLOW_NANOSECONDS = SLOW.toNanos();
     private static final Duration SHORT = Duration.ofMillis(10);
 
@@ -174,14 +175,14 @@ public final class Poller implements Pollers {
             while (!closed) {
                 try {
                     if (round() == 0 && !closed) {
-                        rest(PollerClock.TICK_NANOSECONDS);
+                        rest(TICK_NANOSECONDS);
                     }
                 } catch (Throwable t) {
                     failedToPoll = true;
                     report(t);
                 }
                 if (failedToPoll) { // out of memory, most likely: it may be there soon
-                    LockSupport.parkNanos(PollerClock.TICK_NANOSECONDS);
+                    LockSupport.parkNanos(TICK_NANOSECONDS);
                 }
             }
         } finally {
@@ -214,8 +215,9 @@ public final class Poller implements Pollers {
         if (nothingToReturnFor(count)) { // most often there is something: then no look at the clock
             long left = TimeUnit.NANOSECONDS.convert(timeout);
             long deadline = clock.precise() + left;
+            connections.mayAwait();
             while (nothingToReturnFor(count) && left > 0) {
-                rest(left);
+                rest(Math.min(left, connections.longestSleep()));
                 count = round();
                 left = deadline - clock.precise();
             }
@@ -399,7 +401,7 @@ public final class Poller implements Pollers {
     }
 
     /**
-     * Looks at deadlines, every 100 ms. After a longer pause, what came meanwhile is dispatched
+     * Looks at deadlines, at most every 100 ms. After a longer pause, what has come is dispatched
      * first: it may be what a deadline waits for.
      *
      * @return how many completions were dispatched
@@ -437,12 +439,8 @@ public final class Poller implements Pollers {
         sleeping = true; // before the look at the tasks: execute() looks in the other order
         try {
             if (tasks.isEmpty() && !closed) {
-                CompletionQueue which =
-                        events.await(
-                                most >= PollerClock.TICK_NANOSECONDS
-                                        ? TICK
-                                        : Duration.ofNanos(most));
-                queues.fired(which);
+                Duration limit = most == TICK_NANOSECONDS ? TICK : Duration.ofNanos(most);
+                queues.fired(events.await(limit));
             }
         } catch (VerbenaException e) {
             // The device was removed: its queues say so when they are polled. The next wait would

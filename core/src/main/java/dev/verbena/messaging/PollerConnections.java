@@ -6,6 +6,7 @@ import dev.verbena.internal.util.Uncaught;
 
 import org.jspecify.annotations.Nullable;
 
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.Consumer;
 import java.util.function.Predicate;
@@ -16,6 +17,8 @@ import java.util.function.Predicate;
  * thread.
  */
 final class PollerConnections {
+    private static final long LONGEST_SLEEP = TimeUnit.SECONDS.toNanos(1);
+
     private final Members<PolledConnection<?>> connections = new Members<>();
     private final Members<MessageClient> clients = new Members<>();
 
@@ -25,11 +28,11 @@ final class PollerConnections {
     private volatile boolean closing;
 
     // Of the polling thread.
-    private final Consumer<PolledConnection<?>> tickEach =
-            connection -> connection.tickSafely(tick()); // no iterator
+    private final Consumer<PolledConnection<?>> tickEach = this::tick; // no iterator
     private final Consumer<MessageClient> tickClient = this::tick;
     private int tick;
     private long tickedAt;
+    private boolean awaits; // one of them does, or may since the last tick
 
     void add(PolledConnection<?> connection) {
         connections.add(connection);
@@ -93,12 +96,24 @@ final class PollerConnections {
     void tick(int number, long now) {
         tick = number;
         tickedAt = now;
+        awaits = clients.size() > 0;
         connections.all().forEach(tickEach);
         clients.all().forEach(tickClient);
     }
 
-    private int tick() {
-        return tick;
+    private void tick(PolledConnection<?> connection) {
+        connection.tickSafely(tick);
+        awaits |= connection.awaits();
+    }
+
+    /** The thread has done something else than wait: there may be requests until the next tick. */
+    void mayAwait() {
+        awaits = true;
+    }
+
+    /** How long the thread may sleep: longer than a tick if nothing can be late then. */
+    long longestSleep() {
+        return awaits ? PollerClock.TICK_NANOSECONDS : LONGEST_SLEEP;
     }
 
     private void tick(MessageClient client) {

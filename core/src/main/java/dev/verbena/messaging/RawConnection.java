@@ -455,6 +455,11 @@ public final class RawConnection extends PolledConnection<RawCallback> {
                 : null;
     }
 
+    @Override
+    boolean awaits() {
+        return requests.oldest() >= 0 || expectsMessage;
+    }
+
     /** As for requests, the time begins at the first tick. */
     private boolean isMessageLate(int now) {
         if (messageTicks > 0) {

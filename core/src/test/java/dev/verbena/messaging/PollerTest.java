@@ -8,11 +8,14 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import dev.verbena.Adapter;
 import dev.verbena.FakeAdapters;
 import dev.verbena.LoggedMessages;
+import dev.verbena.internal.verbs.Errno;
 import dev.verbena.internal.verbs.EventWait;
 import dev.verbena.internal.verbs.FakeDevice;
 
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 import java.time.Duration;
 import java.time.temporal.ChronoUnit;
@@ -179,6 +182,47 @@ class PollerTest {
                 }
             }
         }
+    }
+
+    /** Deadlines are looked at every 100 ms if there are any. The sleeps drive the clock. */
+    @ParameterizedTest
+    @ValueSource(booleans = {true, false})
+    void aThreadSleepsLongerIfNothingCanBeLate(boolean sends) {
+        FakeDevice device = new FakeDevice();
+        long[] time = new long[1];
+        try (Adapter adapter = FakeAdapters.open(device);
+                Poller poller =
+                        new Poller(
+                                adapter,
+                                IdleStrategy.events(),
+                                Thread.currentThread(),
+                                new PollerClock(() -> time[0]));
+                Poller ofPeer = Poller.onThisThread(adapter, IdleStrategy.busySpin())) {
+            MessageChannel channel =
+                    new MessageChannel(poller, MessagingOptions.DEFAULTS, (of, message) -> {});
+            MessageChannel peer =
+                    new MessageChannel(ofPeer, MessagingOptions.DEFAULTS, (of, message) -> {});
+            ChannelsByHand.connect(channel, peer);
+            while (poller.poll() > 0) {
+                continue;
+            }
+            device.running = false; // what is sent stays outstanding
+            if (sends) {
+                assertThat(channel.trySend(OneThread.text("hello"))).isEqualTo(SUCCESS);
+            }
+            device.sleeps.clear();
+            for (int i = 0; i < 100; i++) {
+                device.waits.add(
+                        () -> {
+                            time[0] += TimeUnit.MILLISECONDS.toNanos(device.sleeps.getLast());
+                            return -Errno.EIO; // ends the sleep at once
+                        });
+            }
+            assertThat(poller.await(Duration.ofSeconds(4))).isZero();
+            assertThat(device.sleeps).startsWith(101, sends ? 101 : 1001); // rounded up
+            assertThat(device.sleeps.size()).isBetween(sends ? 35 : 4, sends ? 40 : 6);
+        }
+        device.dispose();
     }
 
     /** It would lose completions otherwise. */
