@@ -480,15 +480,21 @@ class SharedReceiveQueueTest {
             rig.device.keepsRefused = true;
             assertThat(shared.receive(99, rig.bytes(8)).isAccepted()).isFalse();
             assertThat(shared.outstanding()).isZero();
-            for (int i = 0; i < depth; i++) {
-                shared.receive(10 + i, rig.bytes(8)).orThrow();
-            }
-            assertThat(shared.receive(98, rig.bytes(8)).status()).isEqualTo(Status.NO_MORE_ENTRIES);
+            shared.receive(10, rig.bytes(8)).orThrow();
+            shared.receive(11, rig.bytes(8)).orThrow();
+            assertThat(shared.receive(12, rig.bytes(8)).status())
+                    .as("the refused one has the place")
+                    .isEqualTo(Status.INSUFFICIENT_RESOURCES);
             List<String> receives = new ArrayList<>();
             for (int i = 0; i < depth + 1; i++) {
                 rig.a.send(i, rig.bytes(1)).orThrow();
                 rig.poll().stream().filter(one -> one.startsWith("RECEIVE")).forEach(receives::add);
                 assertThat(receives).as("the refused one took the first").hasSize(i);
+                if (i == 0) {
+                    shared.receive(12, rig.bytes(8)).orThrow();
+                    assertThat(shared.receive(98, rig.bytes(8)).status())
+                            .isEqualTo(Status.NO_MORE_ENTRIES);
+                }
             }
             assertThat(receives)
                     .containsExactlyInAnyOrder(

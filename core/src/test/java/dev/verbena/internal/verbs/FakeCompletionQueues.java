@@ -11,6 +11,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Deque;
 import java.util.HashMap;
+import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
 import java.util.function.LongConsumer;
@@ -212,11 +213,14 @@ final class FakeCompletionQueues {
     }
 
     /** Removes a destroyed queue pair's completions, as {@code __mlx5_cq_clean} does. */
-    static void clean(Queue queue, int queuePair) {
-        queue.entries.removeIf(
-                wc ->
-                        MemorySegment.ofArray(wc).get(JAVA_INT_UNALIGNED, ibv_wc.qp_num$offset())
-                                == queuePair);
+    static void clean(Queue queue, int queuePair, LongConsumer removed) {
+        for (Iterator<byte[]> entries = queue.entries.iterator(); entries.hasNext(); ) {
+            MemorySegment wc = MemorySegment.ofArray(entries.next());
+            if (wc.get(JAVA_INT_UNALIGNED, ibv_wc.qp_num$offset()) == queuePair) {
+                entries.remove();
+                removed.accept(wc.get(JAVA_LONG_UNALIGNED, ibv_wc.wr_id$offset()));
+            }
+        }
     }
 
     // ---- events

@@ -23,9 +23,9 @@ import java.util.random.RandomGenerator;
  * Java, and the control calls to go with it.
  *
  * <p>It keeps a copy of every posted request, to the byte. It behaves as hardware does where that
- * is stricter than Soft-RoCE: a slot of a send queue is free again when a completion at or behind
- * it was polled, and a completion queue that overflows says so. It carries out requests when
- * somebody polls, moves data only where a test asks for it, and can refuse and fail at any index.
+ * is stricter than Soft-RoCE: a slot of a queue is free again when a completion at or behind it was
+ * polled, and a completion queue that overflows says so. It carries out requests when somebody
+ * polls, moves data only where a test asks for it, and can refuse and fail at any index.
  * Invalidating a window that is not bound is a {@link #panics panic}.
  *
  * <p>What a test sets and reads is in {@link FakeSettings}. Behind it: {@link FakeExecution} takes
@@ -584,7 +584,7 @@ public final class FakeDevice extends FakeSettings {
     @Override
     public synchronized long createSrq(long pd, int depth, int sge) {
         beforeStep.accept("createSrq");
-        return queuePairs.createShared();
+        return queuePairs.createShared(depth, sge);
     }
 
     @Override
@@ -597,13 +597,7 @@ public final class FakeDevice extends FakeSettings {
 
     @Override
     public synchronized int resizeSrq(long srq, int depth) {
-        if (queuePairs.sharedReceives(srq).size() > depth) {
-            panics.add("a shared receive queue was resized below what is posted");
-        }
-        if (!srqLimits.isEmpty() && srqLimits.getLast() > depth) {
-            return -Errno.EINVAL;
-        }
-        return -sharedResizeError;
+        return queuePairs.resizeShared(srq, depth);
     }
 
     @Override

@@ -7,6 +7,7 @@ import static java.lang.foreign.ValueLayout.JAVA_LONG_UNALIGNED;
 import dev.verbena.bindings.ibv_send_wr;
 import dev.verbena.internal.verbs.FakeQueuePairs.QueuePair;
 import dev.verbena.internal.verbs.FakeQueuePairs.State;
+import dev.verbena.internal.verbs.FakeQueuePairs.WorkQueue;
 
 import java.lang.foreign.MemorySegment;
 import java.util.Deque;
@@ -14,8 +15,8 @@ import java.util.List;
 
 /**
  * Takes the requests that are posted to a {@link FakeDevice}, and carries them out when somebody
- * polls. A slot of a send queue is free again when a completion at or behind it was polled. The
- * caller holds the device's monitor.
+ * polls. A slot of a queue is free again when a completion at or behind it was polled. The caller
+ * holds the device's monitor.
  */
 final class FakeExecution {
     private static final int SUCCESS = 0;
@@ -68,25 +69,24 @@ final class FakeExecution {
         int refuse = settings.answer;
         settings.answer = 0;
         for (long at = first; at != 0; index++) {
-            boolean full = pair.slots.size() == pair.shape.sendDepth();
             PostedRequest posted = PostedRequest.send(qp, at);
+            int refusal = pair.sends.refusal(posted);
             boolean chosen =
                     index == Math.max(settings.refused, 0)
                             || settings.refusesLast && posted.next() == 0;
             boolean refuseThis = refuse != 0 && chosen && !settings.keepsRefused;
-            if (full || refuseThis) {
-                if (full || settings.refused >= 0) {
+            if (refusal != 0 || refuseThis) {
+                if (refusal != 0 || settings.refused >= 0) {
                     setBad(bad, at);
                 }
                 settings.chains.add(index);
-                return full ? Errno.ENOMEM : settings.answersZero ? 0 : refuse;
+                return refusal != 0 ? refusal : settings.answersZero ? 0 : refuse;
             }
             settings.sends.add(posted);
             if (posted.opcode() == SendChain.BIND) {
                 memory.posted(posted);
             }
-            pair.sends.add(posted);
-            pair.slots.add(posted.id());
+            pair.sends.add(posted.id(), posted);
             at = posted.next();
         }
         settings.chains.add(index);
@@ -102,12 +102,17 @@ final class FakeExecution {
             }
             return refuse;
         }
-        PostedRequest posted = PostedRequest.receive(queue, request);
-        settings.receives.add(posted);
-        if (shared) {
-            queuePairs.sharedReceives(queue).add(posted);
-        } else {
-            queuePairs.find(queue).receives.add(posted);
+        WorkQueue to = shared ? queuePairs.shared(queue) : queuePairs.find(queue).receives;
+        for (long at = request; at != 0; ) {
+            PostedRequest posted = PostedRequest.receive(queue, at);
+            int refusal = to.refusal(posted);
+            if (refusal != 0) {
+                setBad(bad, at);
+                return refusal;
+            }
+            settings.receives.add(posted);
+            to.add(posted.receiveId(), posted);
+            at = posted.nextReceive();
         }
         return refuse;
     }
@@ -123,23 +128,12 @@ final class FakeExecution {
             return settings.pollAnswer;
         }
         run();
-        int count = completions.poll(cq, atMost, wcs, this::free);
+        int count = completions.poll(cq, atMost, wcs, queuePairs::free);
         idlePolls = count > 0 ? 0 : idlePolls + 1;
         if (idlePolls > LATE) {
             queuePairs.all().forEach(queuePairs::acknowledge);
         }
         return count;
-    }
-
-    /** Frees the slots of a send and all before it. */
-    private void free(long id) {
-        for (QueuePair pair : queuePairs.all()) {
-            if (pair.slots.contains(id)) {
-                while (pair.slots.remove() != id) {
-                    continue;
-                }
-            }
-        }
     }
 
     // ---- requests
@@ -155,7 +149,7 @@ final class FakeExecution {
             for (QueuePair pair : queuePairs.all()) {
                 if (canRun(pair)) {
                     any = true;
-                    carryOut(pair, pair.sends.remove());
+                    carryOut(pair, pair.sends.posted.remove());
                 }
             }
         }
@@ -176,16 +170,16 @@ final class FakeExecution {
 
     /** Carries out the oldest request of a queue pair. */
     void runOne(QueuePair pair) {
-        carryOut(pair, pair.sends.remove());
+        carryOut(pair, pair.sends.posted.remove());
     }
 
     /** The requests of a queue pair, oldest first; none while it can carry out none. */
     List<PostedRequest> runnable(QueuePair pair) {
-        return pair != null && canRun(pair) ? List.copyOf(pair.sends) : List.of();
+        return pair != null && canRun(pair) ? List.copyOf(pair.sends.posted) : List.of();
     }
 
     private boolean canRun(QueuePair pair) {
-        return pair.state == State.RTS && !pair.sends.isEmpty() && !waitsForReceive(pair);
+        return pair.state == State.RTS && !pair.sends.posted.isEmpty() && !waitsForReceive(pair);
     }
 
     /** The device tries again without limit where a peer that shares its receives has none. */
@@ -194,8 +188,8 @@ final class FakeExecution {
         return peer != null
                 && peer.srq != 0
                 && peer.state == State.RTS
-                && queuePairs.sharedReceives(peer.srq).isEmpty()
-                && switch (pair.sends.element().opcode()) {
+                && queuePairs.receivesOf(peer).posted.isEmpty()
+                && switch (pair.sends.posted.element().opcode()) {
                     case SendChain.SEND,
                             SendChain.SEND_WITH_IMMEDIATE,
                             SendChain.SEND_WITH_INVALIDATE,
@@ -253,8 +247,7 @@ final class FakeExecution {
         if (peer == null || peer.state != State.RTS) {
             return SUCCESS; // nobody looks
         }
-        Deque<PostedRequest> queue =
-                peer.srq != 0 ? queuePairs.sharedReceives(peer.srq) : peer.receives;
+        Deque<PostedRequest> queue = queuePairs.receivesOf(peer).posted;
         if (queue.isEmpty()) {
             return RNR;
         }
@@ -282,7 +275,7 @@ final class FakeExecution {
         if (send.opcode() == SendChain.SEND_WITH_INVALIDATE) {
             flags = settings.vendorId == FakeSettings.RXE ? HAS_INVALIDATED_RXE : HAS_INVALIDATED;
             if (!memory.invalidateFor(extra, peer.address)) {
-                peer.receives.addFirst(receive);
+                peer.receives.posted.addFirst(receive);
                 queuePairs.fail(peer);
                 return ACCESS_ERROR;
             }

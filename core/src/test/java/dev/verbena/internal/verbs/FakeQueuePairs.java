@@ -24,19 +24,54 @@ final class FakeQueuePairs {
         ERR
     }
 
+    /** A send or receive queue: its sizes, and what is in it. */
+    static final class WorkQueue {
+        private int depth;
+        private final int buffers;
+        private final int inlineBytes;
+        final Deque<PostedRequest> posted = new ArrayDeque<>(); // not carried out yet
+        private final Deque<Long> slots = new ArrayDeque<>(); // ids; none was polled
+
+        WorkQueue(int depth, int buffers, int inlineBytes) {
+            this.depth = depth;
+            this.buffers = buffers;
+            this.inlineBytes = inlineBytes;
+        }
+
+        /** What a provider answers to a request: as rxe's does. */
+        int refusal(PostedRequest request) {
+            if (request.bufferCount() > buffers || request.inline().length > inlineBytes) {
+                return Errno.EINVAL;
+            }
+            return slots.size() < depth ? 0 : Errno.ENOMEM;
+        }
+
+        void add(long id, PostedRequest request) {
+            posted.add(request);
+            slots.add(id);
+        }
+
+        /** A completion was polled, which frees the slots of requests before it, too. */
+        private void freeUpTo(long id) {
+            if (slots.contains(id)) {
+                while (slots.remove() != id) {
+                    continue;
+                }
+            }
+        }
+    }
+
     /** One queue pair. */
     static final class QueuePair {
         final long address;
         final int number;
-        final QueuePairShape shape;
         final FakeCompletionQueues.Queue sendCq;
         final FakeCompletionQueues.Queue receiveCq;
         final long srq;
         State state = State.RESET;
         int peer;
-        final Deque<PostedRequest> sends = new ArrayDeque<>(); // not carried out yet
-        final Deque<Long> slots = new ArrayDeque<>(); // ids whose slots are taken
-        final Deque<PostedRequest> receives = new ArrayDeque<>();
+        final WorkQueue sends;
+        final WorkQueue receives;
         final Deque<Long> unacknowledged = new ArrayDeque<>(); // ids, carried out
         final Deque<PostedRequest> taken = new ArrayDeque<>(); // shared receives, not ended yet
 
@@ -49,7 +84,8 @@ final class FakeQueuePairs {
                 long srq) {
             this.address = address;
             this.number = number;
-            this.shape = shape;
+            this.sends = new WorkQueue(shape.sendDepth(), shape.sendSge(), shape.inlineBytes());
+            this.receives = new WorkQueue(shape.receiveDepth(), shape.receiveSge(), 0);
             this.sendCq = sendCq;
             this.receiveCq = receiveCq;
             this.srq = srq;
@@ -70,7 +106,7 @@ final class FakeQueuePairs {
     private final FakeAsyncEvents events;
     private final Map<Long, QueuePair> pairs = new HashMap<>();
     private final Map<Integer, QueuePair> byNumber = new HashMap<>();
-    private final Map<Long, Deque<PostedRequest>> shared = new HashMap<>();
+    private final Map<Long, WorkQueue> shared = new HashMap<>();
     private int lastNumber = FIRST_NUMBER - 1;
 
     FakeQueuePairs(
@@ -117,19 +153,51 @@ final class FakeQueuePairs {
         return shared.keySet().stream().mapToLong(Long::longValue).max().orElse(0);
     }
 
-    /** The receives posted to a shared receive queue. */
-    Deque<PostedRequest> sharedReceives(long srq) {
+    WorkQueue shared(long srq) {
         return shared.get(srq);
+    }
+
+    /** Where a queue pair takes its receives from. */
+    WorkQueue receivesOf(QueuePair pair) {
+        return pair.srq != 0 ? shared.get(pair.srq) : pair.receives;
+    }
+
+    /** A completion was polled. */
+    void free(long id) {
+        for (QueuePair pair : all()) {
+            pair.sends.freeUpTo(id);
+            pair.receives.freeUpTo(id);
+        }
+        freeShared(id);
+    }
+
+    /** Shared receives complete in any order. */
+    private void freeShared(long id) {
+        shared.values().forEach(queue -> queue.slots.remove(id));
     }
 
     // ---- shared receive queues
 
-    long createShared() {
+    long createShared(int depth, int buffers) {
         long address = settings.sharedQueues ? objects.made() : -Errno.ENOSYS;
         if (address > 0) {
-            shared.put(address, new ArrayDeque<>());
+            shared.put(address, new WorkQueue(depth, buffers, 0));
         }
         return address;
+    }
+
+    int resizeShared(long srq, int depth) {
+        WorkQueue queue = shared.get(srq);
+        if (queue.posted.size() > depth) {
+            settings.panics.add("a shared receive queue was resized below what is posted");
+        }
+        if (!settings.srqLimits.isEmpty() && settings.srqLimits.getLast() > depth) {
+            return -Errno.EINVAL;
+        }
+        if (settings.sharedResizeError == 0) {
+            queue.depth = depth;
+        }
+        return -settings.sharedResizeError;
     }
 
     int destroyShared(long srq) {
@@ -222,8 +290,8 @@ final class FakeQueuePairs {
         memory.release(qp);
         byNumber.remove(removed.number);
         if (settings.vendorId == FakeSettings.MELLANOX) {
-            FakeCompletionQueues.clean(removed.sendCq, removed.number);
-            FakeCompletionQueues.clean(removed.receiveCq, removed.number);
+            FakeCompletionQueues.clean(removed.sendCq, removed.number, this::freeShared);
+            FakeCompletionQueues.clean(removed.receiveCq, removed.number, this::freeShared);
         }
         int error = settings.destroyError;
         settings.destroyError = 0;
@@ -258,16 +326,13 @@ final class FakeQueuePairs {
 
     /** Loses what is outstanding, without a completion. */
     static void forget(QueuePair pair) {
-        pair.sends.clear();
-        pair.receives.clear();
+        pair.sends.posted.clear();
+        pair.receives.posted.clear();
     }
 
     /** The oldest receive of a queue pair fails, and with it the queue pair. */
     void failReceive(QueuePair pair, int status) {
-        Deque<PostedRequest> from =
-                pair.srq == 0
-                        ? pair.receives
-                        : pair.taken.isEmpty() ? shared.get(pair.srq) : pair.taken;
+        Deque<PostedRequest> from = pair.taken.isEmpty() ? receivesOf(pair).posted : pair.taken;
         long id = from.remove().receiveId();
         end(pair.receiveCq, id, status, pair);
         fail(pair);
@@ -280,13 +345,13 @@ final class FakeQueuePairs {
     }
 
     void flushSends(QueuePair pair) {
-        while (!pair.sends.isEmpty()) {
-            end(pair.sendCq, pair.sends.remove().id(), FLUSHED, pair);
+        while (!pair.sends.posted.isEmpty()) {
+            end(pair.sendCq, pair.sends.posted.remove().id(), FLUSHED, pair);
         }
     }
 
     void flushReceives(QueuePair pair) {
-        flushReceives(pair.receives, pair);
+        flushReceives(pair.receives.posted, pair);
     }
 
     private void flushReceives(Deque<PostedRequest> receives, QueuePair pair) {

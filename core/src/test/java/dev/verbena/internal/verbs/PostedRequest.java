@@ -85,12 +85,21 @@ public record PostedRequest(long queue, byte[] request, byte[] sges, byte[] inli
         return longAt(ibv_send_wr.next$offset());
     }
 
+    /** The same of a receive. */
+    long nextReceive() {
+        return longAt(ibv_recv_wr.next$offset());
+    }
+
     long longAt(long offset) {
         return MemorySegment.ofArray(request).get(JAVA_LONG_UNALIGNED, offset);
     }
 
     int intAt(long offset) {
         return MemorySegment.ofArray(request).get(JAVA_INT_UNALIGNED, offset);
+    }
+
+    int bufferCount() {
+        return sges.length / SGE_BYTES;
     }
 
     /** How many bytes its buffers have. */
