@@ -353,6 +353,9 @@ public final class ProtectionDomain extends NativeObject {
 
     @Override
     void destroy(Teardown end) {
+        if (adapter.device().gone()) {
+            end.dependantsLeaked(); // its memory and its queues
+        }
         end.check(adapter.device().control().deallocatePd(address()), "ibv_dealloc_pd");
     }
 

@@ -23,7 +23,10 @@ public final class FakeFabric implements AutoCloseable {
     private static final int EIO = 5;
     private static final int ENOMEM = 12;
     private static final int EBUSY = 16;
-    private static final int MOST_KEPT = 3; // by a queue pair: its queues and a completion channel
+
+    /** By a queue pair: its queues, a completion channel and its domain. */
+    private static final int MOST_KEPT = 4;
+
     private static final Set<String> CREATIONS =
             Set.of(
                     "allocatePd",

@@ -419,24 +419,24 @@ public final class FakeDevice extends FakeSettings {
     @Override
     public synchronized long allocatePd() {
         beforeStep.accept("allocatePd");
-        return objects.makePlain("pd");
+        return objects.allocatePd();
     }
 
     @Override
     public synchronized int deallocatePd(long pd) {
-        return objects.destroyPlain("ibv_dealloc_pd", pd);
+        return objects.deallocatePd(pd);
     }
 
     @Override
     public synchronized long registerMemory(long pd, MemorySegment memory, int access) {
         beforeStep.accept("registerMemory");
-        return this.memory.register(memory, access);
+        return this.memory.register(pd, memory, access);
     }
 
     @Override
     public synchronized long registerDmaBuf(
             long pd, int descriptor, long offset, long length, long iova, int access) {
-        return memory.registerDmaBuf(descriptor, offset, length, iova, access);
+        return memory.registerDmaBuf(pd, descriptor, offset, length, iova, access);
     }
 
     @Override
@@ -474,7 +474,7 @@ public final class FakeDevice extends FakeSettings {
     @Override
     public synchronized long allocateWindow(long pd) {
         beforeStep.accept("allocateWindow");
-        return memory.allocateWindow();
+        return memory.allocateWindow(pd);
     }
 
     @Override
@@ -584,7 +584,7 @@ public final class FakeDevice extends FakeSettings {
     @Override
     public synchronized long createSrq(long pd, int depth, int sge) {
         beforeStep.accept("createSrq");
-        return queuePairs.createShared(depth, sge);
+        return queuePairs.createShared(pd, depth, sge);
     }
 
     @Override
@@ -609,7 +609,7 @@ public final class FakeDevice extends FakeSettings {
     public synchronized long createQp(
             long pd, long sendCq, long receiveCq, long srq, QueuePairShape shape) {
         beforeStep.accept("createQp");
-        return queuePairs.create(sendCq, receiveCq, srq, shape);
+        return queuePairs.create(pd, sendCq, receiveCq, srq, shape);
     }
 
     @Override

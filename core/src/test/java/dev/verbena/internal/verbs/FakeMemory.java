@@ -57,7 +57,7 @@ final class FakeMemory {
         return windows.size();
     }
 
-    long register(MemorySegment memory, int access) {
+    long register(long pd, MemorySegment memory, int access) {
         settings.registeredFor.add(access);
         if (settings.pagesAreReadOnly && (access & ~Rights.REMOTE_READ) != 0) {
             return -Errno.EFAULT; // the kernel pins them as writable
@@ -65,11 +65,11 @@ final class FakeMemory {
         if (settings.optionalRightsError != 0 && (access & Rights.OPTIONAL) != 0) {
             return -settings.optionalRightsError;
         }
-        return register(new Region(memory.address(), memory.byteSize()), access);
+        return register(pd, new Region(memory.address(), memory.byteSize()), access);
     }
 
-    private long register(Region region, int access) {
-        long address = objects.makePlain("mr");
+    private long register(long pd, Region region, int access) {
+        long address = objects.makePlain(pd, "mr");
         if (address > 0) {
             regions.put(FakeDevice.localKeyOf(address), region);
             if ((access & Rights.REMOTE_WRITE) != 0) {
@@ -80,13 +80,13 @@ final class FakeMemory {
         return address;
     }
 
-    long registerDmaBuf(int descriptor, long offset, long length, long iova, int access) {
+    long registerDmaBuf(long pd, int descriptor, long offset, long length, long iova, int access) {
         settings.registeredFor.add(access);
         if (settings.dmaBufError != 0) {
             return -settings.dmaBufError;
         }
         settings.dmaBufs.add(List.of((long) descriptor, offset, length, iova));
-        return objects.makePlain("mr");
+        return objects.makePlain(pd, "mr");
     }
 
     /** As on Soft-RoCE and in InfiniBand's specification, windows hold their region. */
@@ -119,8 +119,8 @@ final class FakeMemory {
         return true;
     }
 
-    long allocateWindow() {
-        long address = settings.windows ? objects.made() : -Errno.EOPNOTSUPP;
+    long allocateWindow(long pd) {
+        long address = settings.windows ? objects.madeIn(pd) : -Errno.EOPNOTSUPP;
         if (address > 0) {
             Window window = new Window();
             window.key = newKey();

@@ -12,6 +12,7 @@ import java.util.Map;
 final class FakeObjects {
     private final FakeSettings settings;
     private final Map<Long, String> plain = new HashMap<>();
+    private final Map<Long, Long> domains = new HashMap<>(); // by what is in them
     private final List<Runnable> refusedToDestroy = new ArrayList<>(); // forgets each
     private long nextAddress = 0x10_0000;
 
@@ -30,13 +31,36 @@ final class FakeObjects {
         return nextAddress;
     }
 
-    /** The same, of an object without a state. */
-    long makePlain(String what) {
+    /** The same, of an object in a protection domain. */
+    long madeIn(long pd) {
         long address = made();
+        if (address > 0) {
+            domains.put(address, pd);
+        }
+        return address;
+    }
+
+    /** The same, of an object without a state. */
+    long makePlain(long pd, String what) {
+        long address = madeIn(pd);
         if (address > 0) {
             plain.put(address, what);
         }
         return address;
+    }
+
+    long allocatePd() {
+        long address = made();
+        if (address > 0) {
+            plain.put(address, "pd");
+        }
+        return address;
+    }
+
+    int deallocatePd(long pd) {
+        return !settings.gone && domains.containsValue(pd)
+                ? -Errno.EBUSY
+                : destroyPlain("ibv_dealloc_pd", pd);
     }
 
     int destroyPlain(String verb, long address) {
@@ -47,9 +71,13 @@ final class FakeObjects {
         return plain.size();
     }
 
-    /** Something that could not be destroyed, and how to forget it. */
-    void refused(Runnable forget) {
-        refusedToDestroy.add(forget);
+    /** Something that could not be destroyed. */
+    private void refused(Map<Long, ?> objects, long address) {
+        refusedToDestroy.add(
+                () -> {
+                    domains.remove(address);
+                    objects.remove(address);
+                });
     }
 
     /** What a destroy answers that fails, or 0. */
@@ -63,9 +91,10 @@ final class FakeObjects {
     int destroy(String verb, Map<Long, ?> objects, long address) {
         int refusal = refusal(verb);
         if (refusal != 0) {
-            refused(() -> objects.remove(address));
+            refused(objects, address);
             return refusal;
         }
+        domains.remove(address);
         return objects.remove(address) == null ? -Errno.EINVAL : 0;
     }
 

@@ -178,8 +178,8 @@ final class FakeQueuePairs {
 
     // ---- shared receive queues
 
-    long createShared(int depth, int buffers) {
-        long address = settings.sharedQueues ? objects.made() : -Errno.ENOSYS;
+    long createShared(long pd, int depth, int buffers) {
+        long address = settings.sharedQueues ? objects.madeIn(pd) : -Errno.ENOSYS;
         if (address > 0) {
             shared.put(address, new WorkQueue(depth, buffers, 0));
         }
@@ -208,7 +208,7 @@ final class FakeQueuePairs {
 
     // ---- queue pairs
 
-    long create(long sendCq, long receiveCq, long srq, QueuePairShape shape) {
+    long create(long pd, long sendCq, long receiveCq, long srq, QueuePairShape shape) {
         boolean fits =
                 shape.sendDepth() <= settings.maxDepth
                         && shape.receiveDepth() <= settings.maxDepth
@@ -216,7 +216,7 @@ final class FakeQueuePairs {
                         && shape.receiveSge() <= settings.maxSge
                         && shape.inlineBytes() <= settings.maxInline
                         && (long) shape.sendDepth() * shape.sendSge() <= settings.maxProduct;
-        long address = fits ? objects.made() : -Errno.EINVAL;
+        long address = fits ? objects.madeIn(pd) : -Errno.EINVAL;
         if (address > 0) {
             QueuePair pair =
                     new QueuePair(
@@ -281,12 +281,11 @@ final class FakeQueuePairs {
     }
 
     int destroy(long qp) {
-        int refusal = objects.refusal("ibv_destroy_qp");
+        QueuePair removed = pairs.get(qp);
+        int refusal = objects.destroy("ibv_destroy_qp", pairs, qp);
         if (refusal != 0) {
-            objects.refused(() -> pairs.remove(qp));
             return refusal;
         }
-        QueuePair removed = pairs.remove(qp);
         memory.release(qp);
         byNumber.remove(removed.number);
         if (settings.vendorId == FakeSettings.MELLANOX) {
