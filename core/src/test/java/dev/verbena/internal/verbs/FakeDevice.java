@@ -623,7 +623,7 @@ public final class FakeDevice extends FakeSettings {
     @Override
     public synchronized int toInit(long qp, int port, int access) {
         beforeStep.accept("toInit");
-        return queuePairs.toInit(qp);
+        return queuePairs.toInit(qp, access);
     }
 
     @Override

@@ -220,7 +220,9 @@ final class FakeExecution {
     }
 
     private int carryOutOne(QueuePair pair, PostedRequest send) {
-        if (settings.carriesBytes && !send.isInline() && !memory.admits(send)) {
+        if (settings.carriesBytes
+                && !send.isInline()
+                && !memory.admits(send, bringsBytes(send) ? Rights.LOCAL_WRITE : 0)) {
             return PROTECTION_ERROR;
         }
         return switch (send.opcode()) {
@@ -238,6 +240,14 @@ final class FakeExecution {
             case SendChain.COMPARE_AND_SWAP, SendChain.FETCH_AND_ADD ->
                     settings.carriesBytes ? atomic(pair, send) : SUCCESS;
             default -> SUCCESS;
+        };
+    }
+
+    /** Whether it writes into its own buffers. */
+    private static boolean bringsBytes(PostedRequest send) {
+        return switch (send.opcode()) {
+            case SendChain.READ, SendChain.COMPARE_AND_SWAP, SendChain.FETCH_AND_ADD -> true;
+            default -> false;
         };
     }
 
@@ -263,7 +273,7 @@ final class FakeExecution {
             peer.taken.add(receive);
             return SUCCESS;
         }
-        if (settings.carriesBytes && !memory.admits(receive)) {
+        if (settings.carriesBytes && !memory.admits(receive, Rights.LOCAL_WRITE)) {
             return refuse(peer, receive, PROTECTION_ERROR, OPERATION_ERROR);
         }
         if (settings.carriesBytes && !writes && !carry(send, receive)) {
@@ -334,9 +344,9 @@ final class FakeExecution {
             queuePairs.fail(peer);
             return INVALID_REQUEST;
         }
-        if (!memory.admits(key, peer.address, address, Long.BYTES)) {
-            queuePairs.fail(peer);
-            return ACCESS_ERROR;
+        int refusal = refusal(peer, key, address, Long.BYTES, Rights.REMOTE_ATOMIC);
+        if (refusal != SUCCESS) {
+            return refusal;
         }
         MemorySegment there = Native.at(address, Long.BYTES);
         long before = there.get(JAVA_LONG, 0);
@@ -362,11 +372,13 @@ final class FakeExecution {
         if (send.length() == 0) {
             return SUCCESS; // neither address nor key is looked at
         }
-        if (!memory.admits(key, peer.address, address, send.length())) {
-            queuePairs.fail(peer);
-            return ACCESS_ERROR;
+        boolean reads = send.opcode() == SendChain.READ;
+        int right = reads ? Rights.REMOTE_READ : Rights.REMOTE_WRITE;
+        int refusal = refusal(peer, key, address, send.length(), right);
+        if (refusal != SUCCESS) {
+            return refusal;
         }
-        if (send.opcode() != SendChain.READ) {
+        if (!reads) {
             Native.at(address, send.length()).copyFrom(MemorySegment.ofArray(send.message()));
             return SUCCESS;
         }
@@ -375,5 +387,19 @@ final class FakeExecution {
             address += buffer.byteSize();
         }
         return SUCCESS;
+    }
+
+    /** What the peer's device answers to an access, for which its queue pair fails, or SUCCESS. */
+    private int refusal(QueuePair peer, int key, long address, long bytes, int right) {
+        int status =
+                (peer.rights & right) == 0
+                        ? INVALID_REQUEST
+                        : memory.admits(key, peer.address, address, bytes, right)
+                                ? SUCCESS
+                                : ACCESS_ERROR;
+        if (status != SUCCESS) {
+            queuePairs.fail(peer);
+        }
+        return status;
     }
 }

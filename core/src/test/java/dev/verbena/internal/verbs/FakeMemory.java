@@ -24,10 +24,12 @@ final class FakeMemory {
     private static final int QP_OP_ERROR = 2;
     private static final int BIND_ERROR = 6;
 
-    /** Registered memory. */
-    private record Region(long start, long bytes) {
-        boolean contains(long address, long count) {
-            return address >= start && address + count <= start + bytes;
+    /** A registered region, or the part of it that a window is bound to. */
+    private record Range(long start, long bytes, int rights) {
+        boolean admits(long address, long count, int needed) {
+            return address >= start
+                    && address + count <= start + bytes
+                    && (rights & needed) == needed;
         }
     }
 
@@ -36,15 +38,14 @@ final class FakeMemory {
         int written; // the rkey in its ibv_mw, which is the library's to write
         long boundOn; // the queue pair, or 0
         long region; // that it is or was bound to
-        long start;
-        long bytes;
+        Range range; // of it
     }
 
     private final FakeSettings settings;
     private final FakeObjects objects;
-    private final Map<Integer, Region> regions = new HashMap<>(); // by local key
-    private final Map<Long, Region> open = new HashMap<>(); // those that the peer may write to
-    private final List<Long> openRegions = new ArrayList<>(); // its keys, to choose one
+    private final Map<Integer, Range> regions = new HashMap<>(); // by local key
+    private final Map<Integer, Range> remote = new HashMap<>(); // by remote key
+    private final List<Integer> open = new ArrayList<>(); // of those, what the peer may write to
     private final Map<Long, Window> windows = new HashMap<>();
     private int lastKey;
 
@@ -65,17 +66,18 @@ final class FakeMemory {
         if (settings.optionalRightsError != 0 && (access & Rights.OPTIONAL) != 0) {
             return -settings.optionalRightsError;
         }
-        return register(pd, new Region(memory.address(), memory.byteSize()), access);
+        long mr = register(pd, new Range(memory.address(), memory.byteSize(), access));
+        if (mr > 0 && (access & Rights.REMOTE_WRITE) != 0) {
+            open.add(FakeDevice.keyOf(mr));
+        }
+        return mr;
     }
 
-    private long register(long pd, Region region, int access) {
+    private long register(long pd, Range range) {
         long address = objects.makePlain(pd, "mr");
         if (address > 0) {
-            regions.put(FakeDevice.localKeyOf(address), region);
-            if ((access & Rights.REMOTE_WRITE) != 0) {
-                open.put(address, region);
-                openRegions.add(address);
-            }
+            regions.put(FakeDevice.localKeyOf(address), range);
+            remote.put(FakeDevice.keyOf(address), range);
         }
         return address;
     }
@@ -86,7 +88,7 @@ final class FakeMemory {
             return -settings.dmaBufError;
         }
         settings.dmaBufs.add(List.of((long) descriptor, offset, length, iova));
-        return objects.makePlain(pd, "mr");
+        return register(pd, new Range(iova, length, access));
     }
 
     /** As on Soft-RoCE and in InfiniBand's specification, windows hold their region. */
@@ -97,9 +99,8 @@ final class FakeMemory {
             return -Errno.EINVAL;
         }
         regions.remove(FakeDevice.localKeyOf(mr));
-        if (open.remove(mr) != null) {
-            openRegions.remove(mr);
-        }
+        remote.remove(FakeDevice.keyOf(mr));
+        open.remove((Integer) FakeDevice.keyOf(mr));
         return objects.destroyPlain("ibv_dereg_mr", mr);
     }
 
@@ -111,10 +112,10 @@ final class FakeMemory {
 
     /** Writes a byte somewhere into a region that is registered for that; false if none is. */
     boolean peerWrites(RandomGenerator random, byte value) {
-        if (openRegions.isEmpty()) {
+        if (open.isEmpty()) {
             return false;
         }
-        Region region = open.get(openRegions.get(random.nextInt(openRegions.size())));
+        Range region = remote.get(open.get(random.nextInt(open.size())));
         Native.EVERYWHERE.set(JAVA_BYTE, region.start + random.nextLong(region.bytes), value);
         return true;
     }
@@ -164,31 +165,27 @@ final class FakeMemory {
      * Whether a peer may access memory with this key: that of a region, or that of a window that is
      * bound on this queue pair.
      */
-    boolean admits(int key, long qp, long address, long bytes) {
-        return windows.values().stream()
+    boolean admits(int key, long qp, long address, long bytes, int right) {
+        Range region = remote.get(key);
+        return region != null && region.admits(address, bytes, right)
+                || windows.values().stream()
                         .anyMatch(
                                 w ->
                                         w.key == key
                                                 && w.boundOn == qp
-                                                && address >= w.start
-                                                && address + bytes <= w.start + w.bytes)
-                || open.entrySet().stream()
-                        .anyMatch(
-                                entry ->
-                                        FakeDevice.keyOf(entry.getKey()) == key
-                                                && entry.getValue().contains(address, bytes));
+                                                && w.range.admits(address, bytes, right));
     }
 
-    /** Whether all buffers of a request are memory of regions that are registered. */
-    boolean admits(PostedRequest request) {
+    /** Whether all buffers of a request are in regions that are registered, with this right. */
+    boolean admits(PostedRequest request, int right) {
         List<MemorySegment> buffers = request.buffers();
         return IntStream.range(0, buffers.size())
                 .allMatch(
                         i -> {
                             MemorySegment buffer = buffers.get(i);
-                            Region region = regions.get(request.localKey(i));
+                            Range region = regions.get(request.localKey(i));
                             return region != null
-                                    && region.contains(buffer.address(), buffer.byteSize());
+                                    && region.admits(buffer.address(), buffer.byteSize(), right);
                         });
     }
 
@@ -217,18 +214,30 @@ final class FakeMemory {
         }
     }
 
-    /** Carries out a bind: the status of its completion. */
+    /** Carries out a bind, as rxe_check_bind_mw does: the status of its completion. */
     int bind(PostedRequest send, long qp) {
+        long info = ibv_send_wr.bind_mw$offset() + ibv_send_wr.bind_mw.bind_info$offset();
+        long mr = send.longAt(info + ibv_mw_bind_info.mr$offset());
+        Range range =
+                new Range(
+                        send.longAt(info + ibv_mw_bind_info.addr$offset()),
+                        send.longAt(info + ibv_mw_bind_info.length$offset()),
+                        send.intAt(info + ibv_mw_bind_info.mw_access_flags$offset()));
+        boolean writes = (range.rights & (Rights.REMOTE_WRITE | Rights.REMOTE_ATOMIC)) != 0;
+        int needed = Rights.BIND_WINDOWS | (writes ? Rights.LOCAL_WRITE : 0);
+        Range region = regions.get(FakeDevice.localKeyOf(mr));
         Window window = windowOf(send);
-        if (window == null || window.boundOn != 0) {
+        if (window == null
+                || window.boundOn != 0
+                || region == null
+                || range.bytes == 0
+                || !region.admits(range.start, range.bytes, needed)) {
             return BIND_ERROR;
         }
         window.boundOn = qp;
         window.key = keyOf(send);
-        long info = ibv_send_wr.bind_mw$offset() + ibv_send_wr.bind_mw.bind_info$offset();
-        window.start = send.longAt(info + ibv_mw_bind_info.addr$offset());
-        window.bytes = send.longAt(info + ibv_mw_bind_info.length$offset());
-        window.region = send.longAt(info + ibv_mw_bind_info.mr$offset());
+        window.range = range;
+        window.region = mr;
         return SUCCESS;
     }
 

@@ -1,6 +1,7 @@
 package dev.verbena.internal.verbs;
 
 import dev.verbena.AdapterEvent;
+import dev.verbena.bindings.Verbs;
 import dev.verbena.bindings.ibv_qp_attr;
 
 import java.util.ArrayDeque;
@@ -70,6 +71,7 @@ final class FakeQueuePairs {
         final long srq;
         State state = State.RESET;
         int peer;
+        int rights; // that it gives its peer
         final WorkQueue sends;
         final WorkQueue receives;
         final Deque<Long> unacknowledged = new ArrayDeque<>(); // ids, carried out
@@ -232,11 +234,12 @@ final class FakeQueuePairs {
         return address;
     }
 
-    int toInit(long qp) {
+    int toInit(long qp, int rights) {
         if (settings.initError != 0) {
             return -settings.initError;
         }
         pairs.get(qp).state = State.INIT;
+        pairs.get(qp).rights = rights;
         return 0;
     }
 
@@ -248,6 +251,9 @@ final class FakeQueuePairs {
         int peer = ibv_qp_attr.dest_qp_num(FakeDevice.structOf(change));
         if (peer != 0) {
             pairs.get(qp).peer = peer;
+        }
+        if ((change.mask() & Verbs.IBV_QP_ACCESS_FLAGS) != 0) {
+            pairs.get(qp).rights = change.get(StateChange.Attribute.ACCESS);
         }
         if (settings.changeError != 0
                 && (settings.changeErrorAt == 0 || settings.changeErrorAt == change.state())) {
