@@ -759,18 +759,28 @@ static void move(unsigned char *to, const struct entry *sent)
 		memcpy(to, sent->tail, sent->bytes);
 }
 
-/* Puts a message into an entry of receives; answers the status of the send. */
+/* Puts a message into an entry of receives; answers the status of the receive. */
 static uint32_t put(struct entry *entry, const struct entry *sent)
 {
 	const struct ibv_sge *to = (const struct ibv_sge *)entry->tail;
 	/* The benchmarks use one buffer for each receive. */
 	if (sent->bytes > (entry->buffers == 1 ? to->length : 0))
-		return IBV_WC_REM_INV_REQ_ERR;
+		return IBV_WC_LOC_LEN_ERR;
 	move(pointer(to->addr), sent);
 	entry->bytes = sent->bytes;
 	entry->key = sent->key;
 	entry->data = sent->data;
 	return IBV_WC_SUCCESS;
+}
+
+static void flush_receives(struct queue_pair *queue_pair, struct completion_queue *queue,
+			   struct news *news)
+{
+	struct ring *ring = &queue_pair->receives;
+	while (ring->flushed != ring->head) {
+		struct entry *entry = entry_at(ring, ring->flushed++);
+		complete(queue, queue_pair, entry, true, IBV_WC_WR_FLUSH_ERR, ring->flushed, news);
+	}
 }
 
 /*
@@ -788,17 +798,19 @@ static uint32_t deliver(struct queue_pair *peer, struct completion_queue *queue,
 	if (shared)
 		pthread_spin_lock(&shared->lock);
 	if (ring->flushed != ring->head) {
-		struct entry *entry = entry_at(ring, ring->flushed);
-		status = put(entry, sent);
-		if (status == IBV_WC_SUCCESS) {
-			ring->flushed++;
-			complete(queue, peer, entry, true, status, ring->flushed, news);
-			if (shared)
-				ring->tail++;
-		}
+		struct entry *entry = entry_at(ring, ring->flushed++);
+		uint32_t received = put(entry, sent);
+		complete(queue, peer, entry, true, received, ring->flushed, news);
+		if (shared)
+			ring->tail++;
+		status = received == IBV_WC_SUCCESS ? IBV_WC_SUCCESS : IBV_WC_REM_INV_REQ_ERR;
 	}
 	if (shared)
 		pthread_spin_unlock(&shared->lock);
+	if (status == IBV_WC_REM_INV_REQ_ERR) {
+		peer->qp.state = IBV_QPS_ERR;
+		flush_receives(peer, queue, news);
+	}
 	return status;
 }
 
@@ -916,16 +928,6 @@ static int add_receives(struct ring *ring, struct ibv_recv_wr *request,
 		ring->head++;
 	}
 	return 0;
-}
-
-static void flush_receives(struct queue_pair *queue_pair, struct completion_queue *queue,
-			   struct news *news)
-{
-	struct ring *ring = &queue_pair->receives;
-	while (ring->flushed != ring->head) {
-		struct entry *entry = entry_at(ring, ring->flushed++);
-		complete(queue, queue_pair, entry, true, IBV_WC_WR_FLUSH_ERR, ring->flushed, news);
-	}
 }
 
 /* Its receives complete in a queue whose lock the post of the send that failed need not have held. */
