@@ -87,6 +87,11 @@ struct channel {
 	int writer;
 };
 
+struct domain {
+	struct ibv_pd pd;
+	uint32_t users; /* what was created in it; as in the two below, which count queue pairs */
+};
+
 struct completion_queue {
 	struct ibv_cq cq;
 	pthread_spinlock_t lock; /* also of the work queues that complete here */
@@ -98,6 +103,7 @@ struct completion_queue {
 	bool overrun;
 	uint32_t events_taken; /* under cq.mutex, as are the counters in cq */
 	uint32_t async_events_taken;
+	uint32_t users;
 };
 
 enum { NOT, SOLICITED, ANY };
@@ -119,6 +125,7 @@ struct shared_queue {
 	pthread_spinlock_t lock;
 	struct ring receives;
 	uint32_t limit;
+	uint32_t users;
 };
 
 static struct device_context *context_of(struct ibv_context *context)
@@ -287,14 +294,38 @@ ssize_t _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *
 
 struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
 {
-	struct ibv_pd *pd = stand_in_allocate(1, sizeof *pd);
-	if (pd)
-		pd->context = context;
-	return pd;
+	struct domain *domain = stand_in_allocate(1, sizeof *domain);
+	if (!domain)
+		return NULL;
+	domain->pd.context = context;
+	return &domain->pd;
+}
+
+static uint32_t *users_of(struct ibv_pd *pd)
+{
+	return &((struct domain *)pd)->users;
+}
+
+static void use(uint32_t *users)
+{
+	__atomic_add_fetch(users, 1, __ATOMIC_RELAXED);
+}
+
+static void unuse(uint32_t *users)
+{
+	__atomic_sub_fetch(users, 1, __ATOMIC_RELAXED);
+}
+
+/* As in the kernel, what is used cannot be destroyed. */
+static bool used(uint32_t *users)
+{
+	return __atomic_load_n(users, __ATOMIC_RELAXED) != 0;
 }
 
 int ibv_dealloc_pd(struct ibv_pd *pd)
 {
+	if (used(users_of(pd)))
+		return EBUSY;
 	stand_in_release(pd);
 	return 0;
 }
@@ -305,6 +336,7 @@ struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *address, size_t length, int a
 	(void)access;
 	if (!mr)
 		return NULL;
+	use(users_of(pd));
 	mr->context = pd->context;
 	mr->pd = pd;
 	mr->addr = address;
@@ -323,6 +355,7 @@ struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *address, size_t length,
 
 int ibv_dereg_mr(struct ibv_mr *mr)
 {
+	unuse(users_of(mr->pd));
 	stand_in_release(mr);
 	return 0;
 }
@@ -332,6 +365,7 @@ static struct ibv_mw *alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 	struct ibv_mw *mw = stand_in_allocate(1, sizeof *mw);
 	if (!mw)
 		return NULL;
+	use(users_of(pd));
 	mw->context = pd->context;
 	mw->pd = pd;
 	mw->type = type;
@@ -341,6 +375,7 @@ static struct ibv_mw *alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 
 static int dealloc_mw(struct ibv_mw *mw)
 {
+	unuse(users_of(mw->pd));
 	stand_in_release(mw);
 	return 0;
 }
@@ -453,6 +488,8 @@ int ibv_resize_cq(struct ibv_cq *cq, int depth)
 int ibv_destroy_cq(struct ibv_cq *cq)
 {
 	struct completion_queue *queue = (struct completion_queue *)cq;
+	if (used(&queue->users))
+		return EBUSY;
 	/* As the real one does: until every event that was taken was acknowledged. */
 	pthread_mutex_lock(&cq->mutex);
 	while (cq->comp_events_completed != queue->events_taken ||
@@ -983,6 +1020,7 @@ struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *init
 		return NULL;
 	}
 	init->attr.max_wr = queue->receives.mask + 1;
+	use(users_of(pd));
 	queue->srq.context = pd->context;
 	queue->srq.srq_context = init->srq_context;
 	queue->srq.pd = pd;
@@ -1004,6 +1042,9 @@ int ibv_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *attributes, int mas
 int ibv_destroy_srq(struct ibv_srq *srq)
 {
 	struct shared_queue *queue = (struct shared_queue *)srq;
+	if (used(&queue->users))
+		return EBUSY;
+	unuse(users_of(srq->pd));
 	pthread_spin_destroy(&queue->lock);
 	pthread_cond_destroy(&srq->cond);
 	pthread_mutex_destroy(&srq->mutex);
@@ -1013,6 +1054,15 @@ int ibv_destroy_srq(struct ibv_srq *srq)
 }
 
 /* ---- queue pairs */
+
+static void for_used(struct ibv_qp *qp, void (*count)(uint32_t *))
+{
+	count(users_of(qp->pd));
+	count(&((struct completion_queue *)qp->send_cq)->users);
+	count(&((struct completion_queue *)qp->recv_cq)->users);
+	if (qp->srq)
+		count(&((struct shared_queue *)qp->srq)->users);
+}
 
 struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
 {
@@ -1045,6 +1095,7 @@ struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
 	queue_pair->qp.send_cq = init->send_cq;
 	queue_pair->qp.recv_cq = init->recv_cq;
 	queue_pair->qp.srq = init->srq;
+	for_used(&queue_pair->qp, use);
 	queue_pair->qp.qp_num = next_number(pd->context) & 0xFFFFFF;
 	queue_pair->qp.state = IBV_QPS_RESET;
 	queue_pair->qp.qp_type = init->qp_type;
@@ -1206,6 +1257,7 @@ int ibv_destroy_qp(struct ibv_qp *qp)
 		link = &(*link)->next;
 	*link = queue_pair->next;
 	unlock_both(qp);
+	for_used(qp, unuse);
 	pthread_mutex_unlock(&qp->context->mutex);
 	pthread_cond_destroy(&qp->cond);
 	pthread_mutex_destroy(&qp->mutex);
