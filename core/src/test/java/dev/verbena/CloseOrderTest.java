@@ -174,11 +174,18 @@ class CloseOrderTest {
         }
     }
 
+    /** Flushes arrive at once, and then with a later poll. */
     private static void close(List<String> order) {
-        try (Connection connection = new Connection(null)) {
-            connection.closeAll(order);
-        } catch (RuntimeException | Error e) {
-            throw new AssertionError("Closed in the order " + order, e);
+        for (int pollsToFlush : new int[] {0, 3}) {
+            try (Connection connection = new Connection(null)) {
+                connection.device.pollsToFlush = pollsToFlush;
+                connection.closeAll(order);
+            } catch (RuntimeException | Error e) {
+                throw new AssertionError(
+                        "Closed in the order %s, flushed with poll %d"
+                                .formatted(order, pollsToFlush),
+                        e);
+            }
         }
     }
 

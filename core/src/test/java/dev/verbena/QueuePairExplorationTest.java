@@ -127,6 +127,7 @@ class QueuePairExplorationTest {
             a.connect(b.address());
             b.connect(a.address());
             batch = new RequestBatch(a, 2);
+            device.pollsToFlush = Integer.MAX_VALUE;
             device.sends.clear();
             device.changes.forEach(StateChange::close); // they have native memory
             device.changes.clear();
@@ -159,6 +160,9 @@ class QueuePairExplorationTest {
             }
             if (!flushed) {
                 step(steps, "flush", this::flush);
+            }
+            if (device.isFlushDue(number)) {
+                step(steps, "the flush arrives", this::bringFlush);
             }
             return steps;
         }
@@ -218,6 +222,11 @@ class QueuePairExplorationTest {
             polled = false;
             flushed = true;
             a.flush();
+        }
+
+        private void bringFlush() {
+            polled = false;
+            device.bringFlush(number);
         }
 
         private int poll(Completions into) {
@@ -302,6 +311,9 @@ class QueuePairExplorationTest {
             while (mayCarryOut()) {
                 carryOut();
             }
+            if (device.isFlushDue(number)) {
+                bringFlush();
+            }
             while (poll(many) > 0) {
                 continue;
             }
@@ -311,6 +323,10 @@ class QueuePairExplorationTest {
         @Override
         public void close() {
             device.answer = 0;
+            device.pollsToFlush = 0;
+            if (device.isFlushDue(number)) {
+                device.bringFlush(number);
+            }
             a.close();
             b.close();
             int left = poll(many);

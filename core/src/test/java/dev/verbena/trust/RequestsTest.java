@@ -46,6 +46,7 @@ class RequestsTest {
             Random random = new Random(seed);
             device.vendorId = VENDORS[random.nextInt(VENDORS.length)];
             device.carriesBytes = true;
+            device.pollsToFlush = random.nextBoolean() ? 0 : random.nextInt(100);
             FakeConnections network = new FakeConnections();
             network.devices.put(HERE, "fake0");
             return new OnFakeDevice(device, network, random.nextInt(8) == 0);

@@ -220,6 +220,17 @@ public final class FakeDevice extends FakeSettings {
         queuePairs.fail(queuePairs.byNumber(number));
     }
 
+    /** Whether a queue pair in the error state is still to be flushed. */
+    public synchronized boolean isFlushDue(int number) {
+        FakeQueuePairs.QueuePair pair = queuePairs.byNumber(number);
+        return pair != null && pair.pollsToFlush > 0;
+    }
+
+    /** Flushes it. */
+    public synchronized void bringFlush(int number) {
+        queuePairs.flush(queuePairs.byNumber(number));
+    }
+
     /** The oldest receive of a queue pair fails, and with it the queue pair. */
     public synchronized void failReceive(int number, int status) {
         queuePairs.failReceive(queuePairs.byNumber(number), status);

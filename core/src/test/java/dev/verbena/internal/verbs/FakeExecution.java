@@ -128,6 +128,9 @@ final class FakeExecution {
             return settings.pollAnswer;
         }
         run();
+        if (!settings.gone) {
+            queuePairs.polled();
+        }
         int count = completions.poll(cq, atMost, wcs, queuePairs::free);
         idlePolls = count > 0 ? 0 : idlePolls + 1;
         if (idlePolls > LATE) {
@@ -154,7 +157,7 @@ final class FakeExecution {
             }
         }
         for (QueuePair pair : queuePairs.all()) {
-            if (pair.state == State.ERR && !settings.gone) {
+            if (pair.state == State.ERR && pair.pollsToFlush == 0 && !settings.gone) {
                 queuePairs.flushSends(pair);
                 if (settings.vendorId != FakeSettings.RXE) { // which never looks at late receives
                     queuePairs.flushReceives(pair);

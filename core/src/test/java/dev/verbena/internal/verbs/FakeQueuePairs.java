@@ -72,6 +72,7 @@ final class FakeQueuePairs {
         State state = State.RESET;
         int peer;
         int rights; // that it gives its peer
+        int pollsToFlush; // until what is outstanding in the error state is flushed
         final WorkQueue sends;
         final WorkQueue receives;
         final Deque<Long> unacknowledged = new ArrayDeque<>(); // ids, carried out
@@ -307,12 +308,25 @@ final class FakeQueuePairs {
 
     /** Moves a queue pair to the error state, which flushes what is outstanding. */
     void fail(QueuePair pair) {
+        if (pair.state != State.ERR) {
+            pair.pollsToFlush = settings.pollsToFlush;
+        }
         pair.state = State.ERR;
         settings.notifyAll();
         acknowledge(pair);
         if (settings.forgetful) {
             forget(pair);
         }
+        if (pair.pollsToFlush == 0) {
+            flush(pair);
+        }
+    }
+
+    /**
+     * Flushes what was outstanding when a queue pair came to the error state, as a NIC may late.
+     */
+    void flush(QueuePair pair) {
+        pair.pollsToFlush = 0;
         flushSends(pair);
         flushReceives(pair);
         if (pair.srq != 0
@@ -347,6 +361,15 @@ final class FakeQueuePairs {
     void endTaken(QueuePair pair) {
         flushReceives(pair.taken, pair);
         events.raise(AdapterEvent.Type.LAST_RECEIVE_REACHED, pair.address);
+    }
+
+    /** A completion queue is polled: some flushes are due. */
+    void polled() {
+        for (QueuePair pair : all()) {
+            if (pair.pollsToFlush > 0 && --pair.pollsToFlush == 0) {
+                flush(pair);
+            }
+        }
     }
 
     void flushSends(QueuePair pair) {

@@ -220,7 +220,13 @@ abstract class FakeSettings extends DeviceControl {
     /** The errno of each step of a queue pair to the error state, or 0. */
     public int errorStepError;
 
-    /** What happens before each of them; it may throw. */
+    /**
+     * How many polls of any completion queue it takes until a queue pair in the error state is
+     * flushed, which hardware does at its own pace; 0 for at once.
+     */
+    public volatile int pollsToFlush;
+
+    /** What happens before each of those steps; it may throw. */
     public volatile Runnable beforeErrorStep = NOTHING;
 
     public final List<Integer> srqLimits = new ArrayList<>();
