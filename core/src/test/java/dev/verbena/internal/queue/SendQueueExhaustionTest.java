@@ -108,6 +108,7 @@ class SendQueueExhaustionTest {
     /** A queue pair in the error state takes requests, and flushes them. */
     private void connect() {
         poller.enter(ledger);
+        device.toInit(queuePair, 1, 0);
         device.toError(queuePair);
         queue.connect(true, 1);
     }

@@ -59,8 +59,9 @@ final class FakeExecution {
 
     int postSend(long qp, long first, long bad) {
         QueuePair pair = queuePairs.find(qp);
-        if (settings.refusesInError && pair.state == State.ERR) {
-            if (settings.refused >= 0) {
+        boolean tooEarly = pair.state.compareTo(State.RTS) < 0; // rxe refuses sends then
+        if (tooEarly || settings.refusesInError && pair.state == State.ERR) {
+            if (tooEarly || settings.refused >= 0) {
                 setBad(bad, first);
             }
             return Errno.EINVAL;

@@ -17,6 +17,23 @@ import java.util.Map;
 final class FakeQueuePairs {
     private static final int FLUSHED = 5;
 
+    // What steps of a reliable connection need: qp_state_table of the kernel.
+    private static final int TO_INIT =
+            Verbs.IBV_QP_PKEY_INDEX | Verbs.IBV_QP_PORT | Verbs.IBV_QP_ACCESS_FLAGS;
+    private static final int TO_RECEIVE =
+            Verbs.IBV_QP_AV
+                    | Verbs.IBV_QP_PATH_MTU
+                    | Verbs.IBV_QP_DEST_QPN
+                    | Verbs.IBV_QP_RQ_PSN
+                    | Verbs.IBV_QP_MAX_DEST_RD_ATOMIC
+                    | Verbs.IBV_QP_MIN_RNR_TIMER;
+    private static final int TO_SEND =
+            Verbs.IBV_QP_TIMEOUT
+                    | Verbs.IBV_QP_RETRY_CNT
+                    | Verbs.IBV_QP_RNR_RETRY
+                    | Verbs.IBV_QP_SQ_PSN
+                    | Verbs.IBV_QP_MAX_QP_RD_ATOMIC;
+
     enum State {
         RESET,
         INIT,
@@ -236,11 +253,12 @@ final class FakeQueuePairs {
     }
 
     int toInit(long qp, int rights) {
-        if (settings.initError != 0) {
-            return -settings.initError;
+        QueuePair pair = pairs.get(qp);
+        if (settings.initError != 0 || pair.state != State.RESET) {
+            return settings.initError != 0 ? -settings.initError : -Errno.EINVAL;
         }
-        pairs.get(qp).state = State.INIT;
-        pairs.get(qp).rights = rights;
+        pair.state = State.INIT;
+        pair.rights = rights;
         return 0;
     }
 
@@ -249,27 +267,54 @@ final class FakeQueuePairs {
         if (settings.reachError != 0 && change.state() == StateChange.READY_TO_RECEIVE) {
             return -settings.reachError;
         }
-        int peer = ibv_qp_attr.dest_qp_num(FakeDevice.structOf(change));
-        if (peer != 0) {
-            pairs.get(qp).peer = peer;
-        }
-        if ((change.mask() & Verbs.IBV_QP_ACCESS_FLAGS) != 0) {
-            pairs.get(qp).rights = change.get(StateChange.Attribute.ACCESS);
-        }
         if (settings.changeError != 0
                 && (settings.changeErrorAt == 0 || settings.changeErrorAt == change.state())) {
             int error = settings.changeError;
             settings.changeError = 0;
             return -error;
         }
-        settings.lastRnrUnlimited = change.get(StateChange.Attribute.RNR_RETRIES) == 7;
-        pairs.get(qp).state =
+        QueuePair pair = pairs.get(qp);
+        State to =
                 switch (change.state()) {
                     case StateChange.INITIALIZED -> State.INIT;
                     case StateChange.READY_TO_RECEIVE -> State.RTR;
                     default -> State.RTS;
                 };
+        if (!takes(pair.state, to, change.mask())) {
+            return -Errno.EINVAL;
+        }
+        pair.state = to;
+        if (to == State.RTR) {
+            pair.peer = ibv_qp_attr.dest_qp_num(FakeDevice.structOf(change));
+        }
+        if ((change.mask() & Verbs.IBV_QP_ACCESS_FLAGS) != 0) {
+            pair.rights = change.get(StateChange.Attribute.ACCESS);
+        }
+        settings.lastRnrUnlimited = change.get(StateChange.Attribute.RNR_RETRIES) == 7;
         return 0;
+    }
+
+    /** As ib_modify_qp_is_ok of the kernel, which also refuses attributes that a step has not. */
+    private static boolean takes(State from, State to, int mask) {
+        return switch (to) {
+            case INIT -> from == State.INIT && has(mask, 0, TO_INIT);
+            case RTR ->
+                    from == State.INIT
+                            && has(
+                                    mask,
+                                    TO_RECEIVE,
+                                    Verbs.IBV_QP_ACCESS_FLAGS | Verbs.IBV_QP_PKEY_INDEX);
+            default ->
+                    from == State.RTR
+                            && has(
+                                    mask,
+                                    TO_SEND,
+                                    Verbs.IBV_QP_ACCESS_FLAGS | Verbs.IBV_QP_MIN_RNR_TIMER);
+        };
+    }
+
+    private static boolean has(int mask, int required, int optional) {
+        return (mask & ~optional) == (required | Verbs.IBV_QP_STATE);
     }
 
     /** {@code ibv_modify_qp} to the error state. */
@@ -278,6 +323,9 @@ final class FakeQueuePairs {
         int error = settings.gone ? Errno.EIO : settings.errorStepError;
         if (error != 0) {
             return -error;
+        }
+        if (pairs.get(qp).state == State.RESET) {
+            return -Errno.EINVAL;
         }
         fail(pairs.get(qp));
         return 0;
@@ -322,9 +370,7 @@ final class FakeQueuePairs {
         }
     }
 
-    /**
-     * Flushes what was outstanding when a queue pair came to the error state, as a NIC may late.
-     */
+    /** Flushes what was outstanding when a queue pair came to the error state. */
     void flush(QueuePair pair) {
         pair.pollsToFlush = 0;
         flushSends(pair);
