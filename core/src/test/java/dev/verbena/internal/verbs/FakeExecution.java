@@ -136,6 +136,9 @@ final class FakeExecution {
         idlePolls = count > 0 ? 0 : idlePolls + 1;
         if (idlePolls > LATE) {
             queuePairs.all().forEach(queuePairs::acknowledge);
+            if (settings.running && !settings.gone) {
+                queuePairs.all().stream().filter(this::isUnanswered).forEach(this::runOne);
+            }
         }
         return count;
     }
@@ -183,7 +186,10 @@ final class FakeExecution {
     }
 
     private boolean canRun(QueuePair pair) {
-        return pair.state == State.RTS && !pair.sends.posted.isEmpty() && !waitsForReceive(pair);
+        return pair.state == State.RTS
+                && !pair.sends.posted.isEmpty()
+                && !isUnanswered(pair)
+                && !waitsForReceive(pair);
     }
 
     /** The device tries again without limit where a peer that shares its receives has none. */
@@ -191,7 +197,6 @@ final class FakeExecution {
         QueuePair peer = queuePairs.byNumber(pair.peer);
         return peer != null
                 && peer.srq != 0
-                && peer.state == State.RTS
                 && queuePairs.receivesOf(peer).posted.isEmpty()
                 && switch (pair.sends.posted.element().opcode()) {
                     case SendChain.SEND,
@@ -201,6 +206,20 @@ final class FakeExecution {
                             true;
                     default -> false;
                 };
+    }
+
+    /** Whether the next request is to be sent again and again, until the device gives up. */
+    private boolean isUnanswered(QueuePair pair) {
+        return pair.state == State.RTS
+                && !pair.sends.posted.isEmpty()
+                && isUnanswered(pair, pair.sends.posted.element());
+    }
+
+    private boolean isUnanswered(QueuePair pair, PostedRequest send) {
+        return switch (send.opcode()) {
+            case SendChain.BIND, SendChain.INVALIDATE -> false;
+            default -> !queuePairs.answers(pair.peer);
+        };
     }
 
     private void carryOut(QueuePair pair, PostedRequest send) {
@@ -224,6 +243,9 @@ final class FakeExecution {
     }
 
     private int carryOutOne(QueuePair pair, PostedRequest send) {
+        if (isUnanswered(pair, send)) {
+            return RETRIES_EXCEEDED;
+        }
         if (settings.carriesBytes
                 && !send.isInline()
                 && !memory.admits(send, bringsBytes(send) ? Rights.LOCAL_WRITE : 0)) {
@@ -258,7 +280,7 @@ final class FakeExecution {
     /** A message: takes a receive of the peer. */
     private int deliver(QueuePair pair, PostedRequest send) {
         QueuePair peer = queuePairs.byNumber(pair.peer);
-        if (peer == null || peer.state != State.RTS) {
+        if (peer == null) {
             return SUCCESS; // nobody looks
         }
         Deque<PostedRequest> queue = queuePairs.receivesOf(peer).posted;
@@ -336,7 +358,7 @@ final class FakeExecution {
     /** Changes a word of the peer's memory, if its region or window admits the key. */
     private int atomic(QueuePair pair, PostedRequest send) {
         QueuePair peer = queuePairs.byNumber(pair.peer);
-        if (peer == null || peer.state != State.RTS) {
+        if (peer == null) {
             return RETRIES_EXCEEDED; // it would bring nothing
         }
         long wr = ibv_send_wr.wr$offset() + ibv_send_wr.wr.atomic$offset();
@@ -366,7 +388,7 @@ final class FakeExecution {
     /** Copies bytes from or to memory of the peer, if its region or window admits the key. */
     private int access(QueuePair pair, PostedRequest send) {
         QueuePair peer = queuePairs.byNumber(pair.peer);
-        if (peer == null || peer.state != State.RTS) {
+        if (peer == null) {
             // Nobody looks at what is written; but a read would bring nothing.
             return send.opcode() == SendChain.READ ? RETRIES_EXCEEDED : SUCCESS;
         }

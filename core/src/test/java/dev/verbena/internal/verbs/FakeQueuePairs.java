@@ -158,6 +158,14 @@ final class FakeQueuePairs {
         return byNumber.get(number);
     }
 
+    /** Whether a queue pair answers its peer. One that this device never had is elsewhere. */
+    boolean answers(int number) {
+        QueuePair pair = byNumber.get(number);
+        return pair == null
+                ? number < FIRST_NUMBER || number > lastNumber
+                : pair.state == State.RTR || pair.state == State.RTS;
+    }
+
     int lastNumber() {
         return lastNumber;
     }
