@@ -157,6 +157,9 @@ final class FakeCompletionQueues {
         if (settings.resizeError != 0) {
             return -settings.resizeError;
         }
+        if (queues.get(cq).entries.size() > depth) {
+            return -Errno.EINVAL;
+        }
         queues.get(cq).depth = depth;
         return 0;
     }

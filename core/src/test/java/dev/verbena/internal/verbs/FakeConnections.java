@@ -39,6 +39,7 @@ public final class FakeConnections extends ConnectionControl {
     private static final int REQUEST_BYTES = 56;
     private static final int REPLY_BYTES = 196;
     private static final int REJECT_BYTES = 148;
+    private static final int EISCONN = 106;
 
     private static final class Channel {
         final int eventFd = Descriptors.newEventFd();
@@ -150,6 +151,18 @@ public final class FakeConnections extends ConnectionControl {
         return error == null ? 0 : -error;
     }
 
+    /** The same, of a call that the kernel refuses in other states, or with more private data. */
+    private int call(String name, Id id, Set<String> states, int bytes, int mostBytes) {
+        int error = call(name);
+        return error == 0 && (!states.contains(id.state) || bytes > mostBytes)
+                ? -Errno.EINVAL
+                : error;
+    }
+
+    private int call(String name, Id id, String... states) {
+        return call(name, id, Set.of(states), 0, 0);
+    }
+
     // ---- events of the tests' making
 
     /**
@@ -198,6 +211,11 @@ public final class FakeConnections extends ConnectionControl {
     }
 
     private void post(Id id, ConnectionEvent.Kind kind, int status, byte[] data, int in, int out) {
+        switch (kind) {
+            case ADDRESS_ERROR -> id.state = "IDLE"; // it may be resolved again
+            case RESPONSE -> id.state = "ANSWERED";
+            default -> {}
+        }
         enqueue(id, new ConnectionEvent(kind, id.key, 0, status, data, in, out));
     }
 
@@ -303,6 +321,9 @@ public final class FakeConnections extends ConnectionControl {
                 ConnectionEvent.REJECTED_BY_PROGRAM,
                 Arrays.copyOf(data, REJECT_BYTES));
         id.state = "OVER";
+        if (id.other != null && !silent.contains("reject")) {
+            id.other.state = "OVER";
+        }
     }
 
     @Override
@@ -368,14 +389,14 @@ public final class FakeConnections extends ConnectionControl {
     public synchronized int resolveAddress(
             long address, InetSocketAddress from, InetSocketAddress to, int milliseconds) {
         beforeStep.accept("resolveAddress");
-        int error = call("resolveAddress");
+        Id id = ids.get(address);
+        int error = call("resolveAddress", id, "IDLE");
         if (error != 0) {
             return error;
         }
         if (from != null && !local(from.getAddress())) {
             return -Errno.EADDRNOTAVAIL;
         }
-        Id id = ids.get(address);
         id.device = from == null ? routeBy : devices.get(from.getAddress());
         id.local =
                 from != null && from.getPort() != 0
@@ -408,11 +429,12 @@ public final class FakeConnections extends ConnectionControl {
     @Override
     public synchronized int resolveRoute(long address, int milliseconds) {
         beforeStep.accept("resolveRoute");
-        int error = call("resolveRoute");
+        Id id = ids.get(address);
+        int error = call("resolveRoute", id, "RESOLVING");
         if (error == 0) {
-            ids.get(address).state = "ROUTING";
-            ids.get(address).routed = true;
-            answer("resolveRoute", ids.get(address), ConnectionEvent.Kind.ROUTE_RESOLVED);
+            id.state = "ROUTING";
+            id.routed = true;
+            answer("resolveRoute", id, ConnectionEvent.Kind.ROUTE_RESOLVED);
         }
         return error;
     }
@@ -445,12 +467,13 @@ public final class FakeConnections extends ConnectionControl {
     @Override
     public synchronized int connect(long address, ConnectionParameters parameters) {
         beforeStep.accept("connect");
-        int error = call("connect");
+        Id id = ids.get(address);
+        int bytes = parameters.data().length;
+        int error = call("connect", id, Set.of("ROUTING"), bytes, REQUEST_BYTES);
         if (error != 0) {
             return error;
         }
         lastConnect = parameters;
-        Id id = ids.get(address);
         id.parameters = parameters;
         id.state = "CONNECTING";
         Id listener = listener(id.peer);
@@ -485,16 +508,16 @@ public final class FakeConnections extends ConnectionControl {
         if (thrown != null) {
             throw thrown;
         }
-        int error = call("accept");
+        Id id = ids.get(address);
+        int bytes = parameters.data().length;
+        int error = call("accept", id, Set.of("REQUESTED"), bytes, REPLY_BYTES);
         if (error != 0) {
             return error;
         }
         lastAccept = parameters;
-        Id id = ids.get(address);
         id.parameters = parameters;
         id.state = "ACCEPTED";
         if (id.other != null && !silent.contains("accept")) {
-            id.other.state = "ANSWERED";
             post(
                     id.other,
                     ConnectionEvent.Kind.RESPONSE,
@@ -509,14 +532,14 @@ public final class FakeConnections extends ConnectionControl {
     @Override
     public synchronized int establish(long address) {
         beforeStep.accept("establish");
-        int error = call("establish");
+        Id id = ids.get(address);
+        int error = call("establish", id, "ANSWERED");
         if (error == 0) {
-            Id id = ids.get(address);
             id.state = "ESTABLISHED";
-            if (id.other != null) {
+            if (id.other != null && id.other.state.equals("ACCEPTED")) {
                 id.other.state = "ESTABLISHED";
+                answer("establish", id.other, ConnectionEvent.Kind.ESTABLISHED);
             }
-            answer("establish", id.other, ConnectionEvent.Kind.ESTABLISHED);
         }
         return error;
     }
@@ -524,9 +547,11 @@ public final class FakeConnections extends ConnectionControl {
     @Override
     public synchronized int reject(long address, byte[] data) {
         beforeStep.accept("reject");
-        int error = call("reject");
+        Id id = ids.get(address);
+        Set<String> states = Set.of("REQUESTED", "ACCEPTED", "ANSWERED");
+        int error = call("reject", id, states, data.length, REJECT_BYTES);
         if (error == 0) {
-            refuse(ids.get(address), data);
+            refuse(id, data);
         }
         return error;
     }
@@ -534,9 +559,19 @@ public final class FakeConnections extends ConnectionControl {
     @Override
     public synchronized int disconnect(long address) {
         beforeStep.accept("disconnect");
-        int error = call("disconnect");
-        if (error == 0) {
-            Id id = ids.get(address);
+        Id id = ids.get(address);
+        int error =
+                call(
+                        "disconnect",
+                        id,
+                        "CONNECTING",
+                        "REQUESTED",
+                        "ACCEPTED",
+                        "ANSWERED",
+                        "ESTABLISHED",
+                        "OVER");
+        // In other states, and after the first time, rdma_disconnect succeeds and does nothing.
+        if (error == 0 && id.state.equals("ESTABLISHED") && !id.disconnected) {
             id.disconnected = true;
             Id other = id.other;
             if (other != null && other.disconnected) {
@@ -552,8 +587,15 @@ public final class FakeConnections extends ConnectionControl {
     public synchronized int notifyEstablished(long address) {
         beforeStep.accept("notifyEstablished");
         Id id = ids.get(address);
-        answer("notifyEstablished", id, ConnectionEvent.Kind.ESTABLISHED);
-        return call("notifyEstablished");
+        int error = call("notifyEstablished", id, "ACCEPTED", "ESTABLISHED");
+        if (error == 0 && id.state.equals("ESTABLISHED") && !silent.contains("establish")) {
+            return -EISCONN;
+        }
+        if (error == 0) {
+            id.state = "ESTABLISHED";
+            answer("notifyEstablished", id, ConnectionEvent.Kind.ESTABLISHED);
+        }
+        return error;
     }
 
     @Override
