@@ -10,6 +10,7 @@
  */
 #include "cm.h"
 
+#include <endian.h>
 #include <infiniband/verbs.h>
 #include <unistd.h>
 
@@ -17,8 +18,9 @@
 #define DEPTH 64
 #define RECEIVE 8192
 
-/* Of a frame. */
+/* Of a frame, and of a note. */
 enum { MESSAGE = 1, CREDIT, KEEP_ALIVE, LARGE, OFFER, WRITTEN };
+enum { ASKED_BACK = 2, GIVEN_BACK };
 
 /* The private data of a request: the header of every connection, then the channel's. */
 struct __attribute__((packed)) request {
@@ -40,6 +42,10 @@ static const struct request honest = {
 struct __attribute__((packed)) frame {
 	uint8_t kind, version, notes, zero;
 	uint32_t released, length, taken;
+};
+
+struct note {
+	uint32_t kind, key;
 };
 
 static struct options where;
@@ -72,7 +78,7 @@ static void post_receives(int count)
 	for (int i = 0; i < count; i++) {
 		struct ibv_sge part = {(uintptr_t)buffer + BUFFER / 2 + (i % 32) * RECEIVE, RECEIVE,
 				       memory->lkey};
-		struct ibv_recv_wr receive = {.sg_list = &part, .num_sge = 1}, *bad;
+		struct ibv_recv_wr receive = {.wr_id = part.addr, .sg_list = &part, .num_sge = 1}, *bad;
 		check(ibv_post_recv(id->qp, &receive, &bad), "ibv_post_recv");
 	}
 }
@@ -190,7 +196,7 @@ static void handshakes(void)
 
 /*
  * Many requests at once, and none is ever established. The server accepts as many as it may have
- * channels, and others when the time of these is over: far fewer than a tenth.
+ * channels, far fewer than a tenth.
  */
 static void flood(void)
 {
@@ -285,6 +291,46 @@ static void reach(enum ibv_wr_opcode opcode)
 	must_end();
 }
 
+/* Waits for a frame; what was posted before must not have failed. */
+static struct frame *next_frame(void)
+{
+	struct ibv_wc completion;
+	do {
+		while (ibv_poll_cq(queue, 1, &completion) == 0)
+			;
+		if (completion.status != IBV_WC_SUCCESS)
+			fail("%s", ibv_wc_status_str(completion.status));
+	} while (completion.opcode != IBV_WC_RECV);
+	return (struct frame *)completion.wr_id;
+}
+
+/*
+ * Gets a key of its own in a message, and uses it; answers that it will use it no more when it is
+ * asked back, and uses it after the next message.
+ */
+static void revoked(void)
+{
+	struct frame *frame;
+	connect_with(DEPTH);
+	frame = next_frame();
+	memcpy(&remote_address, frame + 1, 8); /* a RemoteMemory */
+	memcpy(&remote_key, (uint8_t *)(frame + 1) + 16, 4);
+	remote_address = be64toh(remote_address);
+	remote_key = ntohl(remote_key);
+	post(IBV_WR_RDMA_WRITE, 16, remote_address, remote_key);
+	do {
+		frame = next_frame();
+		struct note *asked = (struct note *)((uint8_t *)(frame + 1) + frame->length);
+		if (frame->notes && asked->kind == ASKED_BACK) {
+			*(struct frame *)buffer = (struct frame){CREDIT, 1, 1, 0, 0, 0, 0};
+			*(struct note *)(buffer + sizeof *frame) = (struct note){GIVEN_BACK, asked->key};
+			post(IBV_WR_SEND, sizeof *frame + sizeof *asked, 0, 0);
+		}
+	} while (frame->kind != MESSAGE);
+	post(IBV_WR_RDMA_WRITE, 16, remote_address, remote_key);
+	must_end();
+}
+
 /* Asks for answers, and has no receives for them. */
 static void deaf(void)
 {
@@ -351,6 +397,8 @@ int main(int argc, char **argv)
 		reach(IBV_WR_ATOMIC_FETCH_AND_ADD);
 	else if (!strcmp(attack, "invalidate"))
 		reach(IBV_WR_SEND_WITH_INV);
+	else if (!strcmp(attack, "revoked"))
+		revoked();
 	else if (!strcmp(attack, "deaf"))
 		deaf();
 	else if (!strcmp(attack, "slow"))

@@ -3,6 +3,7 @@ package dev.verbena.nativetest;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.verbena.Access;
+import dev.verbena.ConnectionOptions;
 import dev.verbena.MemoryRegion;
 import dev.verbena.OpFlags;
 import dev.verbena.RemoteMemory;
@@ -54,13 +55,20 @@ class HostilePeersTest {
     private static final int MOST_MORE_DESCRIPTORS = 2;
     private static final int MOST_MORE_KIBIBYTES = 96 << 10; // 10 for each of 10,000 requests
 
+    /** For an attack: 10,000 requests take minutes on an emulated processor. */
+    private static final int SECONDS = Trust.size(60, 1500);
+
+    /** What is never established keeps its place for as long as its attack may take. */
     private static final MessagingOptions OPTIONS =
             MessagingOptions.DEFAULTS
+                    .withConnection(
+                            ConnectionOptions.DEFAULTS.withDeadline(Duration.ofSeconds(SECONDS)))
                     .withMaxMessage(1 << 16)
                     .withReceives(16)
                     .withOutstanding(16)
                     .withExposures(4)
                     .withTimeout(Duration.ofSeconds(60));
+
     private static final MessageHandler ECHO =
             (channel, message) -> {
                 message.retain();
@@ -74,9 +82,6 @@ class HostilePeersTest {
     private MessageChannel served; // the server's side of the good one
     private int attacks;
     private Duration longest = Duration.ZERO;
-
-    /** For an attack: 10,000 requests take minutes on an emulated processor. */
-    private static final int SECONDS = Trust.size(60, 1500);
 
     private static Path program() throws IOException, InterruptedException {
         return CProgram.compile("trust/peer/hostile.c", "bench/c");
@@ -124,6 +129,8 @@ class HostilePeersTest {
                 attacker.run("invalidate", foreign);
                 look(good, poller, server, "invalidate by a stale key");
                 assertThat(region.memory().toArray(ValueLayout.JAVA_BYTE)).containsOnly((byte) 0);
+                attackByRevokedKey(attacker, region);
+                look(good, poller, server, "write by a revoked key of its own");
                 attacker.run("half-open", "10");
                 look(good, poller, server, "half-open");
                 attacker.run("flood", String.valueOf(requests));
@@ -148,6 +155,21 @@ class HostilePeersTest {
             row.requests(requests).faults(attacks).losses(harm.size()).longestWait(longest).write();
         }
         assertThat(harm).isEmpty();
+    }
+
+    /** A window that was not invalidated would still let the peer of its own channel in. */
+    private void attackByRevokedKey(Attacker attacker, MemoryRegion region) throws Exception {
+        try (CProgram running = attacker.start("revoked")) {
+            MessageChannel channel = opened.poll(SECONDS, TimeUnit.SECONDS);
+            MemorySegment key = MemorySegment.ofArray(new byte[RemoteMemory.MESSAGE_BYTES]);
+            try (Exposure exposure =
+                    channel.ownMemory().expose(region, 0, 4096, OpFlags.ALLOW_REMOTE_WRITE, LONG)) {
+                exposure.writeTo(key, 0);
+                channel.send(key, LONG);
+            }
+            channel.send(key, LONG);
+            running.awaitSuccess(SECONDS);
+        }
     }
 
     /** The server serves, through the channel that there is and a new one. */
@@ -189,6 +211,12 @@ class HostilePeersTest {
         }
 
         void run(String attack, String... more) throws InterruptedException {
+            try (CProgram running = start(attack, more)) {
+                running.awaitSuccess(SECONDS);
+            }
+        }
+
+        CProgram start(String attack, String... more) {
             List<String> command = new ArrayList<>();
             command.add(program.toString());
             command.add(attack);
@@ -196,9 +224,7 @@ class HostilePeersTest {
             command.add(String.valueOf(server.localAddress().getPort()));
             command.add(Sides.anyPort(sides.here).getAddress().getHostAddress());
             command.addAll(List.of(more));
-            try (CProgram running = CProgram.startBuilt(command.toArray(new String[0]))) {
-                running.awaitSuccess(SECONDS);
-            }
+            return CProgram.startBuilt(command.toArray(new String[0]));
         }
     }
 }
