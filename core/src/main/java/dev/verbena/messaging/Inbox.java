@@ -154,6 +154,11 @@ final class Inbox {
         lock.signal(changed);
     }
 
+    /** Whether a large message may wait for memory that others give back. */
+    boolean awaitsMemory() {
+        return large != null && large.next() != null;
+    }
+
     /** Offers memory to large messages, as far as the limits allow. Under the lock. */
     void offerMemory() {
         if (large != null) {

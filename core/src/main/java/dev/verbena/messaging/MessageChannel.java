@@ -417,7 +417,8 @@ public final class MessageChannel extends PolledConnection<SendCallback> {
     @Override
     boolean awaits() {
         boolean peer = requests.oldest() >= 0 || exposures.inUse() || outbox.keepAlive.isAsked();
-        return peer || closeTicks > 0 || (calls != null && calls.any());
+        boolean here = closeTicks > 0 || inbox.awaitsMemory();
+        return peer || here || (calls != null && calls.any());
     }
 
     // ---- receiving by threads

@@ -576,6 +576,7 @@ class LargeMessageTest extends ReceivedMessages {
     void aCloseWaitsForHalfOfTheTimeout() {
         try (OneThread two = closingWhileAMessageWaits()) {
             two.pass(Duration.ofSeconds(4));
+            assertThat(two.b.awaits()).as("looks for memory at each tick").isTrue();
             assertThat(two.a.isOpen()).isTrue();
             two.pass(Duration.ofSeconds(2));
             assertThat(two.a.isOpen()).isFalse();
