@@ -359,18 +359,18 @@ class StreamEndTest {
             RdmaChannel client = pair.connect();
             RdmaChannel server = pair.accepted();
             AtomicInteger reads = new AtomicInteger();
-            server.pipeline()
-                    .addFirst(
-                            new ChannelInboundHandlerAdapter() {
-                                @Override
-                                public void channelRead(
-                                        ChannelHandlerContext context, Object message) {
-                                    ReferenceCountUtil.release(message);
-                                    reads.incrementAndGet();
-                                    context.writeAndFlush(bytes(5000));
-                                    context.close();
-                                }
-                            });
+            ChannelInboundHandlerAdapter first =
+                    new ChannelInboundHandlerAdapter() {
+                        @Override
+                        public void channelRead(ChannelHandlerContext context, Object message) {
+                            ReferenceCountUtil.release(message);
+                            reads.incrementAndGet();
+                            context.writeAndFlush(bytes(5000));
+                            context.close();
+                        }
+                    };
+            // By the loop: it is first also for the handlers that the activation adds.
+            server.eventLoop().submit(() -> server.pipeline().addFirst(first)).sync();
             for (int i = 0; i < 5; i++) {
                 client.writeAndFlush(bytes(1000)).sync();
             }
