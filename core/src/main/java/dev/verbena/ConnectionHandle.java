@@ -11,7 +11,6 @@ import org.jspecify.annotations.Nullable;
 
 import java.net.InetSocketAddress;
 import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.atomic.AtomicBoolean;
 
 /**
  * The operations of a connector on its queue pair, from the call that names the queue pair to
@@ -23,9 +22,9 @@ final class ConnectionHandle extends QueuePairHandle {
     private static final int NOT_ASKED_FOR = -1;
 
     private final QueuePair.Handle queuePair;
-    private final ConnectionOptions options;
+    private final PathOptions path;
     private final SharedEndpoint.Use use;
-    private final AtomicBoolean released = new AtomicBoolean();
+    private boolean released; // guarded by this
     private volatile @Nullable InetSocketAddress towards; // null as long as it is not known
     private volatile int reads; // as negotiated
     private volatile boolean opened;
@@ -54,23 +53,25 @@ final class ConnectionHandle extends QueuePairHandle {
                     queuePair
                             + " is connected, or was connected or flushed. A queue pair serves one connection: create another");
         }
-        return new ConnectionHandle(queuePair.handle(), options, use);
+        return new ConnectionHandle(queuePair.handle(), options.path, use);
     }
 
-    private ConnectionHandle(
-            QueuePair.Handle queuePair, ConnectionOptions options, SharedEndpoint.Use use) {
-        super(
-                new Traits(
-                        queuePair.number(),
-                        queuePair.receives() == null,
-                        queuePair.invalidatable(),
-                        Math.min(queuePair.inboundReads(), MOST_READS),
-                        Math.min(queuePair.outboundReads(), MOST_READS),
-                        options.path.retries(StateChange.MOST_RETRIES),
-                        options.path.trafficClass(NOT_ASKED_FOR)));
+    private ConnectionHandle(QueuePair.Handle queuePair, PathOptions path, SharedEndpoint.Use use) {
         this.queuePair = queuePair;
-        this.options = options;
+        this.path = path;
         this.use = use;
+    }
+
+    @Override
+    public Traits traits() {
+        return new Traits(
+                queuePair.number(),
+                queuePair.receives() == null,
+                queuePair.invalidatable(),
+                Math.min(queuePair.inboundReads(), MOST_READS),
+                Math.min(queuePair.outboundReads(), MOST_READS),
+                path.retries(StateChange.MOST_RETRIES),
+                path.trafficClass(NOT_ASKED_FOR));
     }
 
     /** Says where the peer is, before the connection is established. */
@@ -89,8 +90,8 @@ final class ConnectionHandle extends QueuePairHandle {
         return step;
     }
 
-    /** The connection has ended; for the Flight Recorder. */
-    void ended(CloseReason reason) {
+    @Override
+    public void ended(CloseReason reason) {
         if (opened) {
             FlightRecording.disconnected(
                     queuePair.deviceName(), queuePair.number(), queuePair.peer(), reason.name());
@@ -128,7 +129,7 @@ final class ConnectionHandle extends QueuePairHandle {
         }
         // On the accepting side nothing else would do: there the connection manager takes all that
         // it says from the peer's request, and rdma_set_option(TOS) has no effect (cma.c, cm.c).
-        options.path.applyTo(change);
+        path.applyTo(change);
         return queuePair.change(change);
     }
 
@@ -177,12 +178,18 @@ final class ConnectionHandle extends QueuePairHandle {
 
     @Override
     public void release(boolean fresh) {
-        if (released.compareAndSet(false, true)) {
+        if (releasesFirst()) {
             if (fresh) {
                 queuePair.progress().giveUpConnecting();
             }
             use.release();
             queuePair.queuePair().release();
         }
+    }
+
+    private synchronized boolean releasesFirst() {
+        boolean first = !released;
+        released = true;
+        return first;
     }
 }

@@ -66,7 +66,6 @@ public final class Connector extends NativeObject {
         try {
             this.connection =
                     new ConnectionStateMachine(adapter.device().connectionEvents(), adapter.name());
-            reportEnd();
         } catch (Throwable t) {
             abandon();
             throw t;
@@ -78,26 +77,6 @@ public final class Connector extends NativeObject {
         super(adapter, listener);
         this.adapter = adapter;
         this.connection = connection;
-        try {
-            reportEnd();
-        } catch (Throwable t) {
-            abandon();
-            throw t;
-        }
-    }
-
-    /** Reports the end to the Flight Recorder, once, however many attempts to connect there are. */
-    private void reportEnd() {
-        var _ =
-                connection
-                        .closeReason()
-                        .thenAccept(
-                                reason -> {
-                                    ConnectionHandle ended = handle;
-                                    if (ended != null) {
-                                        ended.ended(reason);
-                                    }
-                                });
     }
 
     // ---- the connecting side
@@ -395,12 +374,11 @@ public final class Connector extends NativeObject {
      */
     public void onDisconnect(Consumer<Status> callback) {
         Arguments.notNull(callback, "callback");
-        var _ =
-                connection
-                        .closeReason()
-                        .thenAcceptAsync(
-                                reason -> Uncaught.run(() -> callback.accept(reason.status())),
-                                Threads.CALLBACKS);
+        connection.onEnd(
+                reason -> {
+                    Runnable call = () -> Uncaught.run(() -> callback.accept(reason.status()));
+                    Uncaught.run(() -> Threads.CALLBACKS.execute(call));
+                });
     }
 
     /**

@@ -40,12 +40,15 @@ abstract class NativeObject implements AutoCloseable {
     private static final VarHandle STATE =
             Fields.handle(MethodHandles.lookup(), "state", int.class);
 
+    private static final CompletableFuture<Void> DESTROYED =
+            CompletableFuture.completedFuture(null);
     private static final int CLOSED = 1 << 31;
     private static final int MOST_NAMED = 4; // in a message
 
     private final NativeObject[] parents;
     private volatile int state = 1; // the number of references, and CLOSED
-    private final CompletableFuture<Void> destroyed = new CompletableFuture<>();
+    // Null until it is asked for, or complete. Guarded by the parents, as are the next.
+    private @Nullable CompletableFuture<Void> destroyed;
 
     // They stay reachable, and messages name them. Guarded by the parents; null before the first:
     // of ten thousand queue pairs none may have any.
@@ -207,13 +210,33 @@ abstract class NativeObject implements AutoCloseable {
             Teardown end = teardown();
             end.run(() -> destroy(end));
             Throwable failure = end.failure();
-            if (failure == null) {
-                destroyed.complete(null);
-            } else {
-                destroyed.completeExceptionally(failure);
-            }
+            destroyed(failure);
             releaseParents(parents.length, end);
             end.finish();
+        }
+    }
+
+    private void destroyed(@Nullable Throwable failure) {
+        CompletableFuture<Void> future;
+        synchronized (parents) {
+            if (destroyed == null && failure == null) {
+                destroyed = DESTROYED; // which needs no memory
+            }
+            future = destroyed();
+        }
+        if (failure == null) {
+            future.complete(null);
+        } else {
+            future.completeExceptionally(failure);
+        }
+    }
+
+    private CompletableFuture<Void> destroyed() {
+        synchronized (parents) {
+            if (destroyed == null) {
+                destroyed = new CompletableFuture<>();
+            }
+            return destroyed;
         }
     }
 
@@ -269,7 +292,7 @@ abstract class NativeObject implements AutoCloseable {
      */
     public final void awaitClosed(Duration timeout) {
         try {
-            destroyed.get(TimeUnit.NANOSECONDS.convert(timeout), TimeUnit.NANOSECONDS);
+            destroyed().get(TimeUnit.NANOSECONDS.convert(timeout), TimeUnit.NANOSECONDS);
         } catch (TimeoutException e) {
             throw new VerbenaException(Status.IO_TIMEOUT, stillThere(timeout));
         } catch (InterruptedException e) {
@@ -323,7 +346,7 @@ abstract class NativeObject implements AutoCloseable {
      */
     @CheckReturnValue
     public final CompletableFuture<Void> closed() {
-        return destroyed.whenCompleteAsync((nothing, thrown) -> {}, Threads.CALLBACKS);
+        return destroyed().whenCompleteAsync((nothing, thrown) -> {}, Threads.CALLBACKS);
     }
 
     /**

@@ -188,7 +188,7 @@ public final class MessageServer implements AutoCloseable {
 
         @Override
         public void made(MessageChannel channel) {
-            var _ = channel.closed().whenComplete((status, thrown) -> ended(channel));
+            channel.whenClosed = () -> ended(channel);
             taken = channels.add(channel);
             if (stopping) { // close() may have been too early to see the channel
                 throw new MessagingException(Status.CONNECTION_REFUSED, STOPS);

@@ -55,8 +55,9 @@ abstract sealed class PolledConnection<C> implements AutoCloseable
     private final PollerQueue queue;
     private final int completions; // of the queue, that are reserved for this connection
     private final CompletableFuture<Status> closed = new CompletableFuture<>();
+    Runnable whenClosed = () -> {}; // of the polling thread: less than what depends on a future
     private volatile @Nullable Connector connector;
-    volatile @Nullable ConnectionData connectionData; // of the peer; null before it comes
+    volatile @Nullable ConnectionData connectionData; // of the peer, where it is asked for later
 
     private volatile @Nullable Throwable trouble; // the reason why it has to end, if any
 
@@ -195,7 +196,6 @@ abstract sealed class PolledConnection<C> implements AutoCloseable
             open(by);
             by.connect(pair, peer, options);
             ConnectionData accepted = by.connectionData();
-            connectionData = accepted;
             check.accept(accepted);
             by.completeConnect(options);
         } catch (IllegalStateException e) {
@@ -451,6 +451,7 @@ abstract sealed class PolledConnection<C> implements AutoCloseable
             tornDown = true; // last: what follows needs no memory
             poller.release(queue, completions);
             closed.complete(why.status());
+            whenClosed.run();
         }
     }
 

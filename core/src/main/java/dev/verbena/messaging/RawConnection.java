@@ -172,7 +172,13 @@ public final class RawConnection extends PolledConnection<RawCallback> {
             Consumer<? super ConnectionData> check) {
         Arguments.notNull(check, "check");
         checkNotConnected();
-        connectAndWait(peer, options, check);
+        connectAndWait(
+                peer,
+                options,
+                accepted -> {
+                    connectionData = accepted;
+                    check.accept(accepted);
+                });
     }
 
     /**

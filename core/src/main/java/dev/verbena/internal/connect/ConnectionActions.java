@@ -41,10 +41,7 @@ final class ConnectionActions {
     private final ConnectionStateMachine machine;
     private final ConnectionEvents events;
     private final String device;
-    private final Consumer<ConnectionStateMachine> onAnswer;
-    // Completed under the lock, unlike the futures of steps. What depends on it records, and leaves
-    // the program's callbacks to other threads.
-    private final CompletableFuture<CloseReason> end = new CompletableFuture<>();
+    private Consumer<ConnectionStateMachine> onAnswer;
 
     private boolean inbound; // the peer asked for the connection
     private boolean wasEstablished;
@@ -55,11 +52,13 @@ final class ConnectionActions {
     private @Nullable IdentifierInfo resolved; // by the last address resolution
     private @Nullable PrivateData requestData; // of the last connect
     private @Nullable InetSocketAddress peer;
-    private @Nullable InetSocketAddress local;
+    private boolean bound; // the identifier has this side's address
     private ConnectionData peerData = PrivateData.NONE; // what it sent last
     private boolean assumeInvalidatable;
     private @Nullable VerbenaException storedReason;
     private String disconnectReason = "";
+    private @Nullable CloseReason endReason; // of an established connection
+    private @Nullable Consumer<CloseReason> onEnd;
     private Timers.@Nullable Timer closeTimer;
     private Runnable whenClosed = () -> {};
     private Consumer<VerbenaException> onExpired = why -> {};
@@ -79,7 +78,7 @@ final class ConnectionActions {
     void takeRequest(ConnectionEvent request, IdentifierInfo info) {
         inbound = true;
         peer = info.peer();
-        local = info.local();
+        bound = true;
         peerData = PrivateData.read(request, request.inboundReads(), request.outboundReads());
         // Last: when something above throws, the caller destroys the identifier.
         identifier = events.adopt(request.id(), machine);
@@ -110,8 +109,12 @@ final class ConnectionActions {
         return outstandingStep().hasTimeLeft();
     }
 
-    CompletableFuture<CloseReason> closeReason() {
-        return end;
+    void onEnd(Consumer<CloseReason> callback) {
+        if (endReason != null) {
+            callback.accept(endReason);
+        } else {
+            onEnd = onEnd == null ? callback : onEnd.andThen(callback);
+        }
     }
 
     String disconnectReason() {
@@ -128,7 +131,7 @@ final class ConnectionActions {
     }
 
     @Nullable InetSocketAddress local() {
-        return local;
+        return bound ? identifier().describe().local() : null;
     }
 
     @Nullable InetSocketAddress peer() {
@@ -137,7 +140,7 @@ final class ConnectionActions {
 
     ConnectionInfo info(ConnectionInfo.State shown) {
         return new ConnectionInfo(
-                local, peer, shown, inbound, queuePair == null ? 0 : queuePair.traits().number());
+                local(), peer, shown, inbound, queuePair == null ? 0 : queuePair.traits().number());
     }
 
     /** Counts what a transition led to; {@code next} is the state that it was to lead to. */
@@ -265,6 +268,7 @@ final class ConnectionActions {
             throw otherwise;
         }
         Identifier old = identifier();
+        bound = false;
         identifier = events.create(machine);
         old.destroy();
         setTrafficClass();
@@ -279,7 +283,7 @@ final class ConnectionActions {
     }
 
     private void resolveRoute() {
-        local = Objects.requireNonNull(resolved).local();
+        bound = true;
         identifier().resolveRoute(outstandingStep().millisecondsLeft());
     }
 
@@ -290,6 +294,9 @@ final class ConnectionActions {
 
     private void takeResponse(ConnectionEvent event, Outcome outcome) {
         peerData = PrivateData.read(event, event.inboundReads(), event.outboundReads());
+        resolution = null; // these are not needed any more
+        resolved = null;
+        requestData = null;
         endStep(null, outcome);
     }
 
@@ -333,7 +340,13 @@ final class ConnectionActions {
         } catch (VerbenaException e) {
             throw FailureMessages.whileAnswering(e, peer);
         }
+        answered();
+    }
+
+    private void answered() {
         onAnswer.accept(machine);
+        onAnswer = request -> {};
+        onExpired = why -> {};
     }
 
     private void openQueuePair(Outcome outcome) {
@@ -547,16 +560,16 @@ final class ConnectionActions {
     /** Releases identifier and queue pair; reports the end of a connection, at the latest. */
     private void release(Outcome outcome, boolean reusable) {
         storedReason = null;
-        local = null;
+        bound = false;
         QueuePairHandle released = queuePair;
         if (released != null) {
             outcome.later(() -> released.release(reusable && released.isFresh()));
+            if (wasEstablished) {
+                end(CloseReason.LOCAL);
+            }
             queuePair = null;
         }
-        if (wasEstablished) {
-            end(CloseReason.LOCAL);
-        }
-        onAnswer.accept(machine);
+        answered();
         Identifier ended = identifier;
         identifier = null;
         if (ended != null) {
@@ -566,11 +579,15 @@ final class ConnectionActions {
 
     /** Reports the end of the connection once, after it was counted. */
     private void end(CloseReason why) {
-        if (!end.isDone()) {
+        if (endReason == null) {
+            endReason = why;
             try {
                 events.counts().ended(why);
+                queuePair().ended(why);
             } finally {
-                end.complete(why);
+                if (onEnd != null) {
+                    onEnd.accept(why);
+                }
             }
         }
     }

@@ -144,11 +144,16 @@ public final class ConnectionStateMachine implements ConnectionEvents.Handler {
     // ---- what can be asked
 
     /**
-     * The reason why the connection ended. Completes when an established connection ends; never
-     * fails.
+     * Adds a callback for the end of an established connection: called once, also if it has ended.
+     *
+     * @param callback called under this object's lock; leaves the program's code to other threads
      */
-    public CompletableFuture<CloseReason> closeReason() {
-        return actions.closeReason();
+    public void onEnd(Consumer<CloseReason> callback) {
+        underLock(
+                () -> {
+                    actions.onEnd(callback);
+                    return null;
+                });
     }
 
     /** The event by which the peer ended the connection, or "". */

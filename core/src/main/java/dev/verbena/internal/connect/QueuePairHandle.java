@@ -43,18 +43,13 @@ public abstract class QueuePairHandle {
             int retries,
             int trafficClass) {}
 
-    private final Traits traits;
     private boolean changed; // under the lock of the connection
 
-    /** Creates a handle of a queue pair, which counts as unchanged. */
-    protected QueuePairHandle(Traits traits) {
-        this.traits = traits;
-    }
-
     /** The properties that do not change. */
-    public final Traits traits() {
-        return traits;
-    }
+    public abstract Traits traits();
+
+    /** The connection has ended; for the Flight Recorder. */
+    public abstract void ended(CloseReason reason);
 
     /**
      * Whether it can still be connected.
@@ -114,18 +109,22 @@ public abstract class QueuePairHandle {
 
     /** The parameters of rdma_connect. */
     ConnectionParameters requestParameters(PrivateData data) {
-        return parameters(data, traits.inboundReads(), traits.outboundReads());
+        Traits traits = traits();
+        return parameters(data, traits, traits.inboundReads(), traits.outboundReads());
     }
 
     /** The parameters of rdma_accept: no more reads than the peer asked for or lets in. */
     ConnectionParameters replyParameters(PrivateData data, ConnectionData peer) {
+        Traits traits = traits();
         return parameters(
                 data,
+                traits,
                 Math.min(traits.inboundReads(), peer.inboundReads()),
                 Math.min(traits.outboundReads(), peer.outboundReads()));
     }
 
-    private ConnectionParameters parameters(PrivateData data, int inboundReads, int outboundReads) {
+    private static ConnectionParameters parameters(
+            PrivateData data, Traits traits, int inboundReads, int outboundReads) {
         return new ConnectionParameters(
                 traits.number(),
                 traits.sharedReceives(),
