@@ -105,15 +105,15 @@ final class ConnectionLock extends ReentrantLock {
     }
 
     /** Wakes a thread that waits. In a block; without a lock, no other thread does. */
-    void signal(Condition condition) {
-        if (!poller.isConfined()) {
+    void signal(@Nullable Condition condition) {
+        if (condition != null && !poller.isConfined()) {
             condition.signal();
         }
     }
 
     /** Wakes all threads that wait. In a block; without a lock, no other thread does. */
-    void signalAll(Condition condition) {
-        if (!poller.isConfined()) {
+    void signalAll(@Nullable Condition condition) {
+        if (condition != null && !poller.isConfined()) {
             condition.signalAll();
         }
     }

@@ -36,6 +36,17 @@ final class Exposures {
                 }
             };
 
+    /** The windows that there are, and what they are used for. */
+    private static final class Windows {
+        static final Windows NONE = new Windows(); // of all channels that have none; never written
+
+        final ArrayList<MemoryWindow> all = new ArrayList<>(0);
+        final ArrayList<MemoryWindow> free = new ArrayList<>(0);
+        final ArrayList<MemoryWindow> holding = new ArrayList<>(0); // regions, for no exposure
+        final IntMap<Exposure> exposed = new IntMap<>(0); // those that have not ended
+        final IntMap<MemoryWindow> unanswered = new IntMap<>(0); // asked for, and taken back
+    }
+
     private static final int TICKS_PER_MIB = 10; // to write to an offer
     private static final OpFlags WITH_NEXT = OpFlags.SILENT_SUCCESS.and(OpFlags.DEFER);
 
@@ -45,13 +56,9 @@ final class Exposures {
     private int most; // without the offers
     private final int mostOffers;
     private final int timeoutTicks;
-    private final Condition changed;
-    private final ArrayList<MemoryWindow> windows = new ArrayList<>(0); // all of them
-    private final ArrayList<MemoryWindow> free = new ArrayList<>(0);
-    private final ArrayList<MemoryWindow> holding = new ArrayList<>(0); // regions, for no exposure
+    private @Nullable Condition changed; // null until a thread waits
+    private Windows windows = Windows.NONE;
     private @Nullable Exposure reusable; // the first of those that are linked
-    private final IntMap<Exposure> exposed; // those that have not ended
-    private final IntMap<MemoryWindow> unanswered; // the peer was asked, and took it back
     private int offers; // of those that have not ended
     private int bindsPosted; // counts, which wrap around
     private int bindsEnded; // of those, as far as known
@@ -63,9 +70,6 @@ final class Exposures {
         this.most = channel.options.exposures;
         this.mostOffers = channel.options.offers();
         this.timeoutTicks = PollerClock.ticks(channel.options.timeout);
-        this.changed = channel.lock.newCondition();
-        this.exposed = new IntMap<>(0);
-        this.unanswered = new IntMap<>(0);
     }
 
     /** The peer is known, and how many exposures it can keep track of. */
@@ -99,7 +103,7 @@ final class Exposures {
             @Nullable Object attachment) {
         if (!channel.takesRequests()
                 || !channel.outbox.established
-                || exposed.size() - offers + unanswered.size() >= most) {
+                || windows.exposed.size() - offers + windows.unanswered.size() >= most) {
             return null;
         }
         Exposure own =
@@ -117,11 +121,11 @@ final class Exposures {
         }
         Exposure exposure = own == null ? takeReusable() : own;
         exposure.begin(window, callback, attachment, PollerClock.ticks(within));
-        boolean isNew = exposed.get(exposure.token) == null;
+        boolean isNew = windows.exposed.get(exposure.token) == null;
         if (!isNew || !channel.outbox.notes.add(Notes.EXPOSED, exposure.token)) {
             throw new AssertionError("There is room for one token of each window");
         }
-        exposed.put(exposure.token, exposure);
+        windows.exposed.put(exposure.token, exposure);
         return exposure;
     }
 
@@ -139,7 +143,7 @@ final class Exposures {
         exposure.begin(window, null, null, 2 * timeoutTicks + (int) (length * TICKS_PER_MIB >> 20));
         exposure.offeredFor = message;
         offers++;
-        exposed.put(exposure.token, exposure);
+        windows.exposed.put(exposure.token, exposure);
         return exposure;
     }
 
@@ -164,13 +168,13 @@ final class Exposures {
         if (reusable == null) {
             reusable = new Exposure(channel, null);
         }
-        MemoryWindow window = free.isEmpty() ? newWindow() : free.removeLast();
+        MemoryWindow window = windows.free.isEmpty() ? newWindow() : windows.free.removeLast();
         PostResult result = null; // if it throws
         try {
             result = pair.bind(0, window, region, offset, length, rights.and(WITH_NEXT));
         } finally {
             if (result != PostResult.ACCEPTED) {
-                free.add(window);
+                windows.free.add(window);
             }
         }
         if (result == PostResult.NOT_CONNECTED) {
@@ -183,15 +187,17 @@ final class Exposures {
     }
 
     /** Makes a window, and room for it wherever it may be: from then on, that needs no memory. */
+    @SuppressWarnings("ReferenceEquality") // it is about that object
     private MemoryWindow newWindow() {
-        int count = windows.size() + 1;
-        windows.ensureCapacity(count);
-        free.ensureCapacity(count);
-        holding.ensureCapacity(count);
-        exposed.ensureCapacity(count);
-        unanswered.ensureCapacity(count);
+        windows = windows == Windows.NONE ? new Windows() : windows;
+        int count = windows.all.size() + 1;
+        windows.all.ensureCapacity(count);
+        windows.free.ensureCapacity(count);
+        windows.holding.ensureCapacity(count);
+        windows.exposed.ensureCapacity(count);
+        windows.unanswered.ensureCapacity(count);
         MemoryWindow window = domain.createMemoryWindow();
-        windows.add(window);
+        windows.all.add(window);
         return window;
     }
 
@@ -239,6 +245,7 @@ final class Exposures {
             revoke(exposure, Status.CANCELLED);
             use = exposure.use;
             while (waits && !polls && exposure.isIn(use)) {
+                changed = changed == null ? channel.lock.newCondition() : changed;
                 changed.awaitUninterruptibly(); // the memory is not the caller's before
             }
         }
@@ -256,19 +263,19 @@ final class Exposures {
      * @return null when the key was not exposed, or not for a frame of this kind
      */
     @Nullable Exposure takenBack(int token, byte kind, @Nullable Message written) {
-        Exposure exposure = exposed.get(token);
+        Exposure exposure = windows.exposed.get(token);
         if (exposure == null
                 || exposure.state == Exposure.State.INVALIDATING
                 || kind != (exposure.offeredFor == null ? Frame.MESSAGE : Frame.WRITTEN)
                 || (kind == Frame.WRITTEN && exposure.offeredFor != written)) {
             return null; // it was not the peer's to take
         }
-        var _ = exposed.remove(token);
+        var _ = windows.exposed.remove(token);
         MemoryWindow window = end(exposure);
         if (exposure.state == Exposure.State.ASKED_BACK) {
-            unanswered.put(token, window); // as many as there are windows
+            windows.unanswered.put(token, window); // as many as there are windows
         } else {
-            free.add(window);
+            windows.free.add(window);
         }
         exposure.state = Exposure.State.ENDED;
         if (exposure.offeredFor != null) {
@@ -286,26 +293,26 @@ final class Exposures {
      * @return false when it was not asked
      */
     boolean givenBack(int token) {
-        Exposure exposure = exposed.get(token);
+        Exposure exposure = windows.exposed.get(token);
         if (exposure != null && exposure.state == Exposure.State.ASKED_BACK) {
             if (channel.isOpen()) {
                 invalidate(exposure);
             } // else its end is that of the channel
             return true;
         }
-        MemoryWindow window = unanswered.remove(token);
+        MemoryWindow window = windows.unanswered.remove(token);
         if (window == null) {
             return false;
         }
-        free.add(window);
+        windows.free.add(window);
         return true;
     }
 
     /** A local invalidate has ended well. Without the lock. */
     private void invalidated(Exposure exposure) {
         try (var _ = channel.lock.hold()) {
-            var _ = exposed.remove(exposure.token);
-            free.add(end(exposure));
+            var _ = windows.exposed.remove(exposure.token);
+            windows.free.add(end(exposure));
             exposure.state = Exposure.State.ENDED;
             channel.ownMemory.serve();
         }
@@ -325,8 +332,8 @@ final class Exposures {
             throw new AssertionError("It has not ended");
         }
         exposure.window = null;
-        if (!window.releaseRegion() && !holding.contains(window)) {
-            holding.add(window);
+        if (!window.releaseRegion() && !windows.holding.contains(window)) {
+            windows.holding.add(window);
         }
         channel.lock.signalAll(changed);
         return window;
@@ -362,10 +369,10 @@ final class Exposures {
             bindsEnded = count;
             channel.ownMemory.serve();
         }
-        for (int i = holding.size() - 1; i >= 0; i--) {
-            MemoryWindow window = holding.get(i);
+        for (int i = windows.holding.size() - 1; i >= 0; i--) {
+            MemoryWindow window = windows.holding.get(i);
             if (window.bound() || window.releaseRegion()) {
-                var _ = holding.remove(i);
+                var _ = windows.holding.remove(i);
             }
         }
     }
@@ -377,8 +384,8 @@ final class Exposures {
      */
     @Nullable String late(int now) {
         String late = null;
-        for (int i = 0; i < exposed.places() && inUse(); i++) {
-            Exposure exposure = exposed.at(i);
+        for (int i = 0; i < windows.exposed.places() && inUse(); i++) {
+            Exposure exposure = windows.exposed.at(i);
             if (exposure != null && exposure.isLate(now)) {
                 if (exposure.offeredFor != null) {
                     late =
@@ -397,7 +404,7 @@ final class Exposures {
     // ---- the end
 
     boolean inUse() {
-        return exposed.size() > 0;
+        return windows.exposed.size() > 0;
     }
 
     /** Whether something ends only when the queue pair is destroyed, which may be later. */
@@ -420,9 +427,9 @@ final class Exposures {
      * when it throws, for lack of memory, is done when it is called again.
      */
     void endAll(Status status) {
-        while (!windows.isEmpty()) {
-            Closing.quietly(channel, windows.getLast());
-            windows.removeLast();
+        while (!windows.all.isEmpty()) {
+            Closing.quietly(channel, windows.all.getLast());
+            windows.all.removeLast();
         }
         Exposure exposure = endAny();
         while (exposure != null) {
@@ -435,7 +442,7 @@ final class Exposures {
     /** One that was exposed and has ended now; null when there is none. */
     private @Nullable Exposure endAny() {
         try (var _ = channel.lock.hold()) {
-            Exposure exposure = exposed.any();
+            Exposure exposure = windows.exposed.any();
             if (exposure != null) {
                 exposure.state = Exposure.State.ENDED;
                 channel.lock.signalAll(changed);
@@ -446,7 +453,7 @@ final class Exposures {
 
     private void forget(Exposure exposure) {
         try (var _ = channel.lock.hold()) {
-            var _ = exposed.remove(exposure.token);
+            var _ = windows.exposed.remove(exposure.token);
         }
     }
 }

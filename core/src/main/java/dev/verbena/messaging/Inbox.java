@@ -24,7 +24,7 @@ final class Inbox {
     private final Outbox outbox;
     private final Exposures exposures;
     private Queue<Message> waiting = SafeQueue.empty();
-    private final Condition changed;
+    private @Nullable Condition changed; // null until a thread waits
     private @Nullable LargeArrivals large; // null until the peer announces one
 
     Inbox(MessageChannel channel) {
@@ -33,7 +33,6 @@ final class Inbox {
         this.credits = channel.credits;
         this.outbox = channel.outbox;
         this.exposures = channel.exposures;
-        this.changed = lock.newCondition();
     }
 
     /** A frame has come. By the polling thread. */
@@ -314,6 +313,7 @@ final class Inbox {
                 Message message = next();
                 while (message == null && left > 0 && !polls) {
                     // Interrupted after a signal, it returns: then there is a message to take.
+                    changed = changed == null ? lock.newCondition() : changed;
                     left = changed.awaitNanos(left);
                     message = next();
                 }

@@ -17,9 +17,11 @@ final class Notes {
     /** The answer: what was sent before this frame was the last that uses the peer's token. */
     static final byte GIVEN_BACK = 3;
 
+    private static final long[] NOTHING = {};
+
     private final int mostOwn;
     private int mostAnswers;
-    private long[] queue = new long[2]; // the kind in the upper half, the token in the lower
+    private long[] queue = NOTHING; // the kind in the upper half, the token in the lower
     private int answers; // of those: GIVEN_BACK
     private int head;
     private int size;
@@ -61,7 +63,7 @@ final class Notes {
     }
 
     private void grow() {
-        long[] larger = new long[2 * size];
+        long[] larger = new long[Math.max(2, 2 * size)];
         for (int i = 0; i < size; i++) {
             larger[i] = queue[(head + i) % size];
         }

@@ -11,19 +11,24 @@ import org.jspecify.annotations.Nullable;
  */
 final class PeerTokens {
     private static final int REMEMBERED = 16;
+
+    // Of all that remember none; never written.
+    private static final IntMap<Boolean> NONE = new IntMap<>(0);
+    private static final int[] NO_TOKENS = {};
+    private static final @Nullable String[] NO_REASONS = {};
+
     private static final String GIVEN_BACK = "this side gave that memory back with a message";
     private static final String ASKED_BACK =
             "the peer asked for that memory back: it revoked the exposure, or its time had run out";
 
     private final int most;
-    private final IntMap<Boolean> usable;
-    private int[] ended = {}; // the last ones; empty until the first
-    private @Nullable String[] reasons = {}; // of each; null for none
+    private IntMap<Boolean> usable = NONE;
+    private int[] ended = NO_TOKENS; // the last ones; empty until the first
+    private @Nullable String[] reasons = NO_REASONS; // of each; null for none
     private int next;
 
     PeerTokens(int most) {
         this.most = most;
-        this.usable = new IntMap<>(0);
     }
 
     boolean contains(int token) {
@@ -31,10 +36,12 @@ final class PeerTokens {
     }
 
     /** The peer exposes memory; false if it cannot do so with this token, or with one more. */
+    @SuppressWarnings("ReferenceEquality") // it is about that map
     boolean exposed(int token) {
         if (usable.size() == most || contains(token)) {
             return false;
         }
+        usable = usable == NONE ? new IntMap<>(0) : usable;
         usable.put(token, Boolean.TRUE);
         return true;
     }

@@ -1,6 +1,7 @@
 package dev.verbena.messaging;
 
 import dev.verbena.ProtectionDomain;
+import dev.verbena.QueuePairLimits;
 import dev.verbena.internal.util.Closing;
 
 import org.jspecify.annotations.Nullable;
@@ -26,6 +27,7 @@ final class PollerMemory implements AutoCloseable {
     private final List<FrameBuffers> frames = new CopyOnWriteArrayList<>();
     private final FrameBuffers inline;
     private @Nullable PostScratch scratch; // of all channels, if it is confined
+    private volatile @Nullable QueuePairLimits limits; // of the last channel
     private final Consumer<RawReceives> tickReceives = RawReceives::tick; // no iterator
     private final Consumer<FrameBuffers> tickFrames = FrameBuffers::tick;
 
@@ -57,6 +59,18 @@ final class PollerMemory implements AutoCloseable {
             receives.add(made);
             return made;
         }
+    }
+
+    /** The same limits, as one object of all channels that have them: they differ in depths. */
+    QueuePairLimits shared(QueuePairLimits made) {
+        QueuePairLimits last = limits;
+        if (last != null
+                && last.initiatorDepth() == made.initiatorDepth()
+                && last.receiveDepth() == made.receiveDepth()) {
+            return last;
+        }
+        limits = made;
+        return made;
     }
 
     /** The buffers of frames of this length that are not inline. */

@@ -20,7 +20,7 @@ public class Endpoint {
 
     // Guarded by this. Frees windows and regions that were closed while requests named them; null
     // when the queue pair is destroyed.
-    private @Nullable List<Consumer<Teardown>> remains = new ArrayList<>();
+    private @Nullable List<Consumer<Teardown>> remains = List.of();
 
     /**
      * Makes an endpoint.
@@ -58,6 +58,9 @@ public class Endpoint {
      * @return false when that is so already
      */
     public final synchronized boolean keep(Consumer<Teardown> free) {
+        if (remains != null && remains.isEmpty()) {
+            remains = new ArrayList<>();
+        }
         return remains != null && remains.add(free);
     }
 

@@ -2,8 +2,6 @@ package dev.verbena.internal.queue;
 
 import org.jspecify.annotations.Nullable;
 
-import java.util.Objects;
-
 /**
  * Memory for a completion that this library has polled and the consumer has not. The queue of the
  * request owns it: it has one for each of its outstanding requests, so polling needs no memory.
@@ -15,13 +13,11 @@ abstract class KeptCompletion {
     /** The request's. */
     long context;
 
-    private @Nullable Endpoint endpoint;
     private long kind;
     private int tokenOrImmediate;
 
     /** Keeps a completion, the last one of a list. */
-    final void put(Endpoint endpoint, long context, long kind, int tokenOrImmediate) {
-        this.endpoint = endpoint;
+    void put(Endpoint endpoint, long context, long kind, int tokenOrImmediate) {
         this.context = context;
         this.kind = kind;
         this.tokenOrImmediate = tokenOrImmediate;
@@ -29,13 +25,15 @@ abstract class KeptCompletion {
     }
 
     final void moveTo(CompletionRecords to) {
-        to.add(Objects.requireNonNull(endpoint), context, kind, tokenOrImmediate);
+        to.add(endpoint(), context, kind, tokenOrImmediate);
         drop();
     }
 
-    /** It leaves its list, and keeps no object of a queue pair that may be closed. */
-    final void drop() {
-        endpoint = null;
+    /** The queue pair that the completion is of. */
+    abstract Endpoint endpoint();
+
+    /** It leaves its list. */
+    void drop() {
         next = null;
         delivered();
     }

@@ -58,7 +58,7 @@ public abstract class NativeQueuePair extends Endpoint {
     private final long address;
     private final int number;
     private final SendQueue sends;
-    private final WindowRequests windowRequests;
+    private @Nullable WindowRequests windowRequests; // null until they are asked for
     private final @Nullable ReceiveQueue receives; // null with a shared receive queue
     private final @Nullable CompletableFuture<Void> lastReceive; // null if receives are its own
 
@@ -66,7 +66,7 @@ public abstract class NativeQueuePair extends Endpoint {
     private volatile @Nullable Peer peer; // null until it was connected, and where it is not known
     private volatile Runnable onFailure = () -> {}; // the connector's
     private volatile Runnable onData = () -> {}; // the connector's, too
-    private final StallWatch watch;
+    private @Nullable StallWatch watch; // null until it is turned on; guarded by this
 
     /**
      * Creates everything; when that fails, nothing is left.
@@ -92,7 +92,6 @@ public abstract class NativeQueuePair extends Endpoint {
         this.receiveCompletions = receiveCompletions;
         this.limits = limits;
         this.info = info;
-        this.watch = new StallWatch(this, device.events().timers());
         this.byAddress = new AddressedConnection(this, port, gid);
         this.lastReceive = sharedReceives == null ? null : new CompletableFuture<>();
         long send = CompletionPoller.NO_SLOT;
@@ -110,7 +109,6 @@ public abstract class NativeQueuePair extends Endpoint {
                     control.toInit(made, port.number(), remoteRights()), "ibv_modify_qp(INIT)", "");
             this.number = control.queuePairNumber(made);
             this.sends = createSendQueue(interval, port.maxMessageBytes());
-            this.windowRequests = new WindowRequests(sends, receiveCompletions.poller());
             this.receives = sharedReceives == null ? createReceiveQueue() : null;
             if (sharedReceives != null) {
                 receiveCompletions.poller().share(number, this, true);
@@ -234,7 +232,12 @@ public abstract class NativeQueuePair extends Endpoint {
 
     /** Binds and invalidates on its send queue. */
     public WindowRequests windowRequests() {
-        return windowRequests;
+        WindowRequests made = windowRequests; // two threads may make one each, which does no harm
+        if (made == null) {
+            made = new WindowRequests(sends, receiveCompletions.poller());
+            windowRequests = made;
+        }
+        return made;
     }
 
     /** Its receive queue, or null when it takes receives from a shared one. */
@@ -456,8 +459,19 @@ public abstract class NativeQueuePair extends Endpoint {
     // ---- its watchdog
 
     /** Fails it when no request completes for some time. */
-    public StallWatch watch() {
-        return watch;
+    public synchronized StallWatch watch() {
+        StallWatch made = watch;
+        if (made == null) {
+            made = new StallWatch(this, device.events().timers());
+            watch = made;
+        }
+        return made;
+    }
+
+    private synchronized void endWatch() {
+        if (watch != null) {
+            watch.end();
+        }
     }
 
     /**
@@ -562,7 +576,7 @@ public abstract class NativeQueuePair extends Endpoint {
 
     public void destroy(Teardown end) {
         closeQueues(); // first: it may throw, and no post may reach what is freed then
-        watch.end();
+        endWatch();
         end.run(() -> sendCompletions.queuePairs().remove(this));
         end.run(() -> receiveCompletions.queuePairs().remove(this));
         end.run(() -> device.events().forget(address));

@@ -9,7 +9,6 @@ import org.jspecify.annotations.Nullable;
 
 import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;
-import java.util.concurrent.atomic.AtomicLongArray;
 
 /**
  * The counts of one queue of a queue pair, in addition to those of its {@link RequestLedger}: rare
@@ -17,27 +16,34 @@ import java.util.concurrent.atomic.AtomicLongArray;
  * queue, whose two counts are therefore in this object itself. Any thread may read them.
  */
 public final class RequestCounts {
-    private static final int INTERNAL = 0; // how many of those that were added
-    private static final int SUPPRESSED = 1; // and how many of these
-    private static final int REFUSED = 2;
-    private static final int FULL = 3;
-    private static final int FAILED = 4;
-    private static final int CANCELLED = 5;
-    private static final int INTERNAL_SIGNALS = 6;
-    private static final int BY_PROVIDER = 7;
-
-    private static final VarHandle ADDED = counter("added");
-    private static final VarHandle BYTES = counter("bytes");
-
-    private final AtomicLongArray counts = new AtomicLongArray(BY_PROVIDER + 1);
+    private static final VarHandle ADDED = counter("added", long.class);
+    private static final VarHandle BYTES = counter("bytes", long.class);
+    private static final VarHandle INTERNAL = counter("internal", int.class);
+    private static final VarHandle SUPPRESSED = counter("suppressed", int.class);
+    private static final VarHandle INTERNAL_SIGNALS = counter("internalSignals", long.class);
+    private static final VarHandle REFUSED = counter("refused", long.class);
+    private static final VarHandle FULL = counter("full", long.class);
+    private static final VarHandle BY_PROVIDER = counter("byProvider", long.class);
+    private static final VarHandle FAILED = counter("failed", long.class);
+    private static final VarHandle CANCELLED = counter("cancelled", long.class);
 
     // How many were added to the ledger, as of not long ago: its own number wraps around. Without a
     // ledger, how many receives of a shared receive queue completed here.
-    private long added; // by ADDED
-    private long bytes; // by BYTES
+    private long added;
+    private long bytes;
+    private int internal; // how many of those that were added
+    private int suppressed; // and how many of these: the queue takes no more after the first
+    private long internalSignals;
 
-    private static VarHandle counter(String name) {
-        return Fields.handle(MethodHandles.lookup(), name, long.class);
+    // From any thread.
+    private volatile long refused;
+    private volatile long full;
+    private volatile long byProvider;
+    private volatile long failed;
+    private volatile long cancelled;
+
+    private static VarHandle counter(String name, Class<?> type) {
+        return Fields.handle(MethodHandles.lookup(), name, type);
     }
 
     // The writers. Those without a locked instruction hold a queue's lock.
@@ -49,29 +55,29 @@ public final class RequestCounts {
 
     /** Internal requests were added, or taken back. */
     void internal(int more) {
-        add(INTERNAL, more);
+        INTERNAL.setOpaque(this, internal + more);
     }
 
     /** A request was added that the caller believes refused. */
     void suppressed() {
-        counts.getAndIncrement(SUPPRESSED);
+        SUPPRESSED.setOpaque(this, suppressed + 1);
     }
 
     public void refused(PostResult result) {
-        counts.getAndIncrement(REFUSED);
+        increment(REFUSED);
         if (result == PostResult.FULL) {
-            counts.getAndIncrement(FULL);
+            increment(FULL);
         } else if (result.errno() != 0) {
-            counts.getAndIncrement(BY_PROVIDER);
+            increment(BY_PROVIDER);
         }
     }
 
     void failed(int status) {
-        counts.getAndIncrement(status == WorkCompletions.FLUSHED ? CANCELLED : FAILED);
+        increment(status == WorkCompletions.FLUSHED ? CANCELLED : FAILED);
     }
 
     void internalSignal() {
-        add(INTERNAL_SIGNALS, 1);
+        INTERNAL_SIGNALS.setOpaque(this, internalSignals + 1);
     }
 
     void sharedReceive() {
@@ -83,8 +89,8 @@ public final class RequestCounts {
         BYTES.setOpaque(this, bytes + count);
     }
 
-    private void add(int which, long count) {
-        counts.setOpaque(which, counts.getPlain(which) + count);
+    private void increment(VarHandle counter) {
+        var _ = (long) counter.getAndAdd(this, 1L);
     }
 
     // The readers.
@@ -92,14 +98,11 @@ public final class RequestCounts {
     /** How many were added for the caller, if the ledger's number is this one. */
     long posted(int wrapping) {
         long before = (long) ADDED.getOpaque(this);
-        return before
-                + (wrapping - (int) before)
-                - counts.getOpaque(INTERNAL)
-                - counts.getOpaque(SUPPRESSED);
+        return before + (wrapping - (int) before) - internal() - (int) SUPPRESSED.getOpaque(this);
     }
 
     int internal() {
-        return (int) counts.getOpaque(INTERNAL);
+        return (int) INTERNAL.getOpaque(this);
     }
 
     /**
@@ -109,16 +112,24 @@ public final class RequestCounts {
      * @param ledger null for the receives that a queue pair took from a shared receive queue
      */
     public RequestCounters counters(@Nullable RequestLedger ledger) {
-        long failed = counts.getOpaque(FAILED);
-        long cancelled = counts.getOpaque(CANCELLED);
-        long signals = counts.getOpaque(INTERNAL_SIGNALS);
-        long full = counts.getOpaque(FULL);
-        long byProvider = counts.getOpaque(BY_PROVIDER);
-        long refused = counts.getOpaque(REFUSED);
-        long bytes = (long) BYTES.getOpaque(this) + (ledger == null ? 0 : ledger.bytes());
+        long failedNow = failed;
+        long cancelledNow = cancelled;
+        long signals = (long) INTERNAL_SIGNALS.getOpaque(this);
+        long fullNow = full;
+        long byProviderNow = byProvider;
+        long refusedNow = refused;
+        long bytesNow = (long) BYTES.getOpaque(this) + (ledger == null ? 0 : ledger.bytes());
         int outstanding = ledger == null ? 0 : ledger.outstandingPosted();
         long posted = ledger == null ? (long) ADDED.getOpaque(this) : ledger.posted();
         return new RequestCounters(
-                posted, outstanding, failed, cancelled, refused, full, byProvider, signals, bytes);
+                posted,
+                outstanding,
+                failedNow,
+                cancelledNow,
+                refusedNow,
+                fullNow,
+                byProviderNow,
+                signals,
+                bytesNow);
     }
 }

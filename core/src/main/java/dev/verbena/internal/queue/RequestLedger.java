@@ -83,7 +83,7 @@ public final class RequestLedger extends RequestSlots {
         this.completing = completing;
     }
 
-    /** The queue pair that the requests belong to. */
+    @Override
     public Endpoint endpoint() {
         return endpoint;
     }

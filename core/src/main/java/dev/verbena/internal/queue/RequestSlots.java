@@ -49,6 +49,9 @@ abstract class RequestSlots implements Credit {
         return Integer.highestOneBit(requests + INTERNAL - 1) << 1;
     }
 
+    /** The queue pair that the requests belong to. */
+    public abstract Endpoint endpoint();
+
     /** How many requests of the caller fit in memory. */
     final int room() {
         return room;
@@ -92,6 +95,11 @@ abstract class RequestSlots implements Credit {
     private final class Kept extends KeptCompletion {
         Kept(@Nullable KeptCompletion next) {
             this.next = next;
+        }
+
+        @Override
+        Endpoint endpoint() {
+            return RequestSlots.this.endpoint();
         }
 
         @Override

@@ -10,6 +10,7 @@ import org.jspecify.annotations.Nullable;
 
 import java.lang.ref.Reference;
 import java.util.Arrays;
+import java.util.Objects;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.IntSupplier;
 
@@ -25,6 +26,7 @@ public final class SharedReceives {
     /** Of one receive, until its completion is delivered. */
     final class Slot extends KeptCompletion implements Credit {
         private final int index;
+        private @Nullable Endpoint endpoint; // that used the receive, while its completion is kept
 
         private Slot(int index) {
             this.index = index;
@@ -33,6 +35,23 @@ public final class SharedReceives {
         @Override
         public KeptCompletion keep() {
             return this;
+        }
+
+        @Override
+        void put(Endpoint endpoint, long context, long kind, int tokenOrImmediate) {
+            this.endpoint = endpoint;
+            super.put(endpoint, context, kind, tokenOrImmediate);
+        }
+
+        @Override
+        Endpoint endpoint() {
+            return Objects.requireNonNull(endpoint);
+        }
+
+        @Override
+        void drop() {
+            endpoint = null; // keeps no object of a queue pair that may be closed
+            super.drop();
         }
 
         @Override

@@ -17,9 +17,7 @@ public final class NativeMemory implements SegmentAllocator {
     private static final NativeFunction CALLOC = Libraries.c("calloc");
     private static final NativeFunction FREE = Libraries.c("free");
 
-    private static final int USUALLY = 3; // blocks of a queue pair
-
-    private long[] blocks = new long[USUALLY];
+    private long[] blocks = new long[1]; // of a queue pair that has no more than a chain
     private int count;
 
     @Override

@@ -41,7 +41,10 @@ public final class SendChain {
     private static final long CACHE_LINE = 64;
 
     private final Provider provider;
-    private final MemorySegment block; // keeps memory of an automatic arena
+
+    @SuppressWarnings("UnusedVariable")
+    private final SegmentAllocator memory; // keeps that of an automatic arena
+
     private final int maxSge;
     private final int inlineBytes;
     private final long stride;
@@ -67,9 +70,9 @@ public final class SendChain {
         this.inlineBytes = inlineBytes;
         this.inlineOffset = IbvSendWr.SIZE + IbvSge.SIZE * this.maxSge;
         this.stride = (inlineOffset + inlineBytes + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE;
-        this.block = memory.allocate(Long.BYTES + stride * capacity, CACHE_LINE);
+        this.memory = memory;
         // Before the first slot: in one cache line with the fields that most requests have.
-        this.refused = block.address();
+        this.refused = memory.allocate(Long.BYTES + stride * capacity, CACHE_LINE).address();
         this.slots = refused + Long.BYTES;
         this.end = slots + stride * capacity;
         this.current = slots;

@@ -22,6 +22,17 @@ class DeliveryTest {
     private int credits;
 
     private final class Slot extends KeptCompletion implements Credit {
+        private final Endpoint of;
+
+        Slot(Endpoint of) {
+            this.of = of;
+        }
+
+        @Override
+        Endpoint endpoint() {
+            return of;
+        }
+
         @Override
         public void delivered() {
             credits++;
@@ -38,7 +49,7 @@ class DeliveryTest {
                 status == 0
                         ? CompletionRecords.success(OperationType.WRITE, 0, false)
                         : CompletionRecords.failure(OperationType.WRITE, status, 0);
-        delivery.deliver(of, new Slot(), context, kind, 0, to);
+        delivery.deliver(of, new Slot(of), context, kind, 0, to);
     }
 
     private static List<Long> contexts(CompletionRecords records) {
@@ -81,8 +92,8 @@ class DeliveryTest {
         long invalidated =
                 CompletionRecords.success(OperationType.RECEIVE_AND_INVALIDATE, 8, false);
         long immediate = CompletionRecords.success(OperationType.RECEIVE, 9, true);
-        delivery.deliver(other, new Slot(), 2, invalidated, 0x77, null);
-        delivery.deliver(endpoint, new Slot(), 3, immediate, 0x88, null);
+        delivery.deliver(other, new Slot(other), 2, invalidated, 0x77, null);
+        delivery.deliver(endpoint, new Slot(endpoint), 3, immediate, 0x88, null);
         CompletionRecords records = new CompletionRecords(4);
         delivery.moveTo(records);
         assertThat(records.size()).isEqualTo(2);
