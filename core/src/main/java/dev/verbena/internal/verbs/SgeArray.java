@@ -8,11 +8,7 @@ import java.lang.ref.Reference;
 import java.nio.ByteOrder;
 import java.util.Objects;
 
-/**
- * An array of {@code ibv_sge} in native memory that lives as long as this object. Short ones lie
- * side by side in one block: memory that the garbage collector frees takes 180 bytes of Java's heap
- * besides, and a channel has a list.
- */
+/** An array of {@code ibv_sge} in native memory that lives as long as this object. */
 public final class SgeArray {
 
     // The key directly follows the length, so one 8-byte access reads or writes both.
@@ -20,15 +16,7 @@ public final class SgeArray {
     private static final boolean LENGTH_IS_LOWER =
             ByteOrder.nativeOrder() == ByteOrder.LITTLE_ENDIAN;
 
-    private static final long BLOCK = 4096;
-    private static final long CACHE_LINE = 64;
-
-    private static MemorySegment block = MemorySegment.NULL; // guarded by the class, as is the next
-    private static long used = BLOCK;
-
-    @SuppressWarnings("UnusedVariable")
     private final MemorySegment array; // keeps the memory reachable
-
     private final long address;
     private final int capacity;
 
@@ -38,23 +26,9 @@ public final class SgeArray {
     private long firstLengthAndKey;
 
     public SgeArray(int capacity) {
-        long bytes = (IbvSge.SIZE * capacity + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE;
-        synchronized (SgeArray.class) {
-            long at = take(bytes);
-            this.array = block;
-            this.address = block.address() + at;
-        }
+        this.array = Arena.ofAuto().allocate(IbvSge.SIZE * capacity, Long.BYTES);
+        this.address = array.address();
         this.capacity = capacity;
-    }
-
-    /** Takes a part of the block, or of a new one; its offset. */
-    private static long take(long bytes) {
-        if (bytes > BLOCK - used) {
-            block = Arena.ofAuto().allocate(Math.max(bytes, BLOCK), CACHE_LINE);
-            used = 0;
-        }
-        used += bytes;
-        return used - bytes;
     }
 
     /**
