@@ -472,8 +472,8 @@ final class ConnectionActions {
                 waits = true;
             }
         } finally {
-            end(CloseReason.LOCAL);
-            outcome.followedBy = waits ? null : ConnectionTrigger.NO_CONFIRMATION;
+            outcome.followedBy = waits ? null : ConnectionTrigger.NO_CONFIRMATION; // first
+            end(CloseReason.LOCAL); // may find no memory
         }
     }
 
@@ -581,12 +581,14 @@ final class ConnectionActions {
     private void end(CloseReason why) {
         if (endReason == null) {
             endReason = why;
+            Consumer<CloseReason> told = onEnd;
+            onEnd = null; // it keeps the connection's user
             try {
                 events.counts().ended(why);
                 queuePair().ended(why);
             } finally {
-                if (onEnd != null) {
-                    onEnd.accept(why);
+                if (told != null) {
+                    told.accept(why);
                 }
             }
         }

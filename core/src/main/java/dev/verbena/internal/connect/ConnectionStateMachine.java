@@ -93,7 +93,12 @@ public final class ConnectionStateMachine implements ConnectionEvents.Handler {
             Consumer<ConnectionStateMachine> onAnswer) {
         this.actions = new ConnectionActions(this, events, device, onAnswer);
         this.state = ConnectionState.REQUESTED;
-        actions.takeRequest(request, info);
+        lock.lock(); // other threads find it as soon as it is known by its identifier
+        try {
+            actions.takeRequest(request, info);
+        } finally {
+            lock.unlock();
+        }
     }
 
     // ---- calls

@@ -487,6 +487,7 @@ public final class CompletionPoller {
      *
      * @param first the first request that may have been refused
      * @param lastIsAsking whether the last one's caller waits for the answer
+     * @param status of the first
      * @return true when the last one, and so each of them, has ended already: none was refused
      */
     boolean refuse(RequestLedger ledger, int first, int last, boolean lastIsAsking, int status) {

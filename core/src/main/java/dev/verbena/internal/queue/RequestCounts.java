@@ -13,7 +13,7 @@ import java.lang.invoke.VarHandle;
 /**
  * The counts of one queue of a queue pair, in addition to those of its {@link RequestLedger}: rare
  * events, so that an ordinary request costs nothing here; and each receive of a shared receive
- * queue, whose two counts are therefore in this object itself. Any thread may read them.
+ * queue. Any thread may read them.
  */
 public final class RequestCounts {
     private static final VarHandle ADDED = counter("added", long.class);

@@ -30,6 +30,7 @@ public final class StallWatch {
     }
 
     /** Fails the queue pair when no request completes for so long, from now on. */
+    @SuppressWarnings("ReferenceEquality") // this one or another
     public void start(Duration timeout) {
         if (timeout.compareTo(SHORTEST_TIMEOUT) < 0) {
             throw new IllegalArgumentException(
@@ -44,7 +45,9 @@ public final class StallWatch {
             timers.after(made.interval, made);
             begun = true;
         } finally {
-            current = begun ? made : before; // or nobody would watch
+            if (!begun && current == made) {
+                current = before; // or nobody would watch
+            }
         }
     }
 
