@@ -340,12 +340,12 @@ public final class RdmaChannel extends AbstractChannel implements SocketChannel 
             if (!open) {
                 return;
             }
-            if (config.isAllowHalfClosure()) {
+            if (!config.isAllowHalfClosure()) {
+                rdmaUnsafe().close(voidPromise());
+            } else if (!inputShutdown) { // unless a handler has just done it
                 inputShutdown = true;
                 pipeline().fireUserEventTriggered(ChannelInputShutdownEvent.INSTANCE);
                 pipeline().fireUserEventTriggered(ChannelInputShutdownReadComplete.INSTANCE);
-            } else {
-                rdmaUnsafe().close(voidPromise());
             }
         }
         if (gone) {
