@@ -20,7 +20,7 @@ abstract class EndReason {
             "the device refused a request of the peer, which broke the connection: most often the peer used or invalidated a token that is wrong or was revoked, invalidated that of a region, or went beyond the range or the rights of a token";
 
     private static final String NO_CLOSE =
-            "the peer disconnected and had not closed it: its process or its poller has ended, or the connection failed there, and messages of the peer may be missing";
+            "the peer disconnected and had not closed it: its process or its poller has ended, the connection failed there, or it gave up a large message, and messages of the peer may be missing";
 
     /** What may still come when a channel has ended. */
     private enum ToCome {

@@ -64,7 +64,7 @@ final class Inbox {
             if (kind == Frame.MESSAGE) {
                 message = frame.message();
                 message.arrived(channel, Frame.length(second));
-                isUsed = !movesIfScarce(message);
+                isUsed = !movesIfScarce(message, frame);
             } else {
                 isUsed = false;
                 repost(frame.slot());
@@ -122,14 +122,15 @@ final class Inbox {
         }
     }
 
-    /** Copies a message to the heap if messages that are kept have most of the receives. */
-    private boolean movesIfScarce(Message message) {
+    /** Copies a message if messages that are kept have most of the receives. Under the lock. */
+    private boolean movesIfScarce(Message message, RawMessage frame) {
         if (!channel.receives.areScarce()) {
             return false;
         }
         try {
-            detach(message);
-            message.unretained();
+            Message next = new Message(frame); // first: it may throw
+            message.movesUnasked();
+            leaves(frame, next, false);
             return true;
         } catch (OutOfMemoryError e) {
             return false; // it stays where it is

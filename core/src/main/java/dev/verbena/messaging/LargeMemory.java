@@ -25,8 +25,8 @@ import java.util.function.IntSupplier;
  * together do not exceed what the channels may take.
  *
  * <p>To map and pin memory, or to clear it, takes the polling thread up to a second for a GiB. It
- * does so for one block in each tick, or for several that have 256 MiB together: so peers that
- * announce large messages do not keep it from its other channels.
+ * does so for one block in each tick, or for several that have 256 MiB together, or four times as
+ * much to clear: so peers that announce large messages do not keep it from its other channels.
  */
 final class LargeMemory implements AutoCloseable {
     private static final int KEPT_TICKS = 50;
@@ -144,7 +144,8 @@ final class LargeMemory implements AutoCloseable {
     private @Nullable Block takeAny(int bytes, MessageChannel user, boolean clears) {
         int size = sizeOf(bytes);
         Block block = kept(size);
-        if (clears && (block == null || block.user != user) && !mayPrepare(size)) {
+        boolean isKnown = block != null && block.user == user;
+        if (clears && !isKnown && !mayPrepare(block == null ? bytesOf(size) : bytesOf(size) / 4)) {
             keep(block);
             return null;
         }
@@ -159,9 +160,9 @@ final class LargeMemory implements AutoCloseable {
         return block;
     }
 
-    private synchronized boolean mayPrepare(int size) {
+    private synchronized boolean mayPrepare(long bytes) {
         boolean may = prepared < MOST_PREPARED;
-        prepared += may ? bytesOf(size) : 0;
+        prepared += may ? bytes : 0;
         return may;
     }
 

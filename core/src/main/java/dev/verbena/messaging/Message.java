@@ -6,13 +6,12 @@ import org.jspecify.annotations.Nullable;
 
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
-import java.lang.foreign.ValueLayout;
 import java.util.Objects;
 
 /**
- * A message that has arrived, where the device has put it: nothing is copied. Its memory is used
- * for another message once it is released, and the peer may send that one only then: messages that
- * are kept hold up the peer.
+ * A message that has arrived, where the device has put it: nothing is copied, except where {@link
+ * MessagingOptions#withReceives} says so. Its memory is used for another message once it is
+ * released, and the peer may send that one only then: messages that are kept hold up the peer.
  */
 public final class Message implements AutoCloseable {
     private @Nullable MessageChannel channel; // the last one
@@ -126,16 +125,17 @@ public final class Message implements AutoCloseable {
      * @return false when that was done before
      */
     boolean copyOut() {
-        if (held) {
-            MemorySegment copy = MemorySegment.ofArray(data().toArray(ValueLayout.JAVA_BYTE));
-            closeScope();
-            payload = copy;
-            length -= start;
-            start = 0;
-            held = false;
-            return true;
-        }
-        return false;
+        return held && copyTo(MemorySegment.ofArray(new byte[length()]));
+    }
+
+    private boolean copyTo(MemorySegment copy) {
+        copy.copyFrom(data());
+        closeScope();
+        payload = copy;
+        length -= start;
+        start = 0;
+        held = false;
+        return true;
     }
 
     /** By the channel, with its lock: as {@link #copyOut}, and the program keeps it. */
@@ -145,6 +145,15 @@ public final class Message implements AutoCloseable {
         moved |= copied;
         retained = true;
         return copied;
+    }
+
+    /**
+     * By the poller, before the program has it: to native memory that is aligned as that of the
+     * channel is, so that the program sees no difference.
+     */
+    @SuppressWarnings("MustBeClosedChecker") // the garbage collector frees it
+    void movesUnasked() {
+        moved = copyTo(Arena.ofAuto().allocate(length(), Long.BYTES));
     }
 
     /** By the channel, with its lock: whether it was moved and not released. */
@@ -168,11 +177,6 @@ public final class Message implements AutoCloseable {
 
     boolean retained() {
         return retained;
-    }
-
-    /** By the poller, before the program has it. */
-    void unretained() {
-        retained = false;
     }
 
     /**

@@ -140,7 +140,7 @@ public final class MessagingOptions extends OptionValues<MessagingOptions> {
      * keeps more of the poller's receives than this: a peer that sends more loses its channel.
      * Where all channels of a poller may keep more receives than it can have (2,048, or 64 MiB of
      * them), and messages that were not released take three quarters of these, further ones are
-     * copied to the heap when they come.
+     * copied when they come.
      *
      * @param messages 1 to 32,767; also at most 5 less than the device's {@link
      *     AdapterInfo#maxSharedReceiveDepth} (or {@link AdapterInfo#maxReceiveDepth}, on a device
@@ -204,9 +204,9 @@ public final class MessagingOptions extends OptionValues<MessagingOptions> {
      * Changes the interval of keep-alives: if nothing has come for so long, this side asks the peer
      * whether it is there; down to half of that, so that the channels of a poller do not all ask at
      * the same time. One that is gone, or whose process or poller does nothing any more, is noticed
-     * within that time and the {@linkplain #withTimeout timeout}, or 0.3 s later: the channel ends
-     * with IO_TIMEOUT. So a peer whose poller is not polled for so long, as in a debugger, loses
-     * its channels.
+     * within that time and the {@linkplain #withTimeout timeout}, or 0.3 s later (1.3 s on a poller
+     * of {@link Poller#onThisThread}): the channel ends with IO_TIMEOUT. So a peer whose poller is
+     * not polled for so long, as in a debugger, loses its channels.
      *
      * @param every longer than zero
      * @return a changed copy of these options

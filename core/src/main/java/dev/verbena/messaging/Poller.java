@@ -47,6 +47,7 @@ public final class Poller implements Pollers {
     private static final Duration TICK = Duration.ofNanos(TICK_NANOSECONDS);
     private static final long SLOW_NANOSECONDS = SLOW.toNanos();
     private static final Duration SHORT = Duration.ofMillis(10);
+    private static final int CLOSING_ROUNDS = 8; // at most: a task may add itself
 
     private static final Duration CLOSE_WITHIN = Duration.ofSeconds(10);
     private static final Duration CONNECTION_CLOSE_WITHIN = Duration.ofSeconds(30);
@@ -322,7 +323,8 @@ public final class Poller implements Pollers {
         while (!isDispatchingHere() && polls(closed, deadline)) {}
         try {
             Duration left = Duration.ofNanos(Math.max(0, deadline - System.nanoTime()));
-            if (!isDispatchingHere() && !awaitDone(closed, left)) {
+            boolean over = onPollingThread() && !closed.isDone(); // it has polled for so long
+            if (!isDispatchingHere() && (over || !awaitDone(closed, left))) {
                 throw new MessagingException(
                         Status.IO_TIMEOUT,
                         "%s did not close within %s".formatted(what, Text.time(most)));
@@ -445,7 +447,7 @@ public final class Poller implements Pollers {
         } catch (VerbenaException e) {
             // The device was removed: its queues say so when they are polled. The next wait would
             // end at once.
-            failedToPoll = true;
+            LockSupport.parkNanos(Math.min(most, TICK_NANOSECONDS));
         } finally {
             sleeping = false;
             idling = false;
@@ -567,7 +569,9 @@ public final class Poller implements Pollers {
                 checkMayPoll();
                 closing = true;
                 connections.close();
-                int ignored = round(); // frees them
+                for (int i = 0; i == 0 || i < CLOSING_ROUNDS && !tasks.isEmpty(); i++) {
+                    int ignored = round(); // frees them, and what their tasks add
+                }
                 closed = true;
                 finish();
             }

@@ -241,7 +241,15 @@ public final class RawReceives implements AutoCloseable {
      */
     boolean areScarce() {
         int most = buffers.length;
-        return needed > most && shared != null && count - shared.outstanding() > most / 4 * 3;
+        if (needed <= most || shared == null) {
+            return false;
+        }
+        int kept = count - shared.outstanding();
+        return kept > most / 4 * 3 && kept - parked() > most / 4 * 3;
+    }
+
+    private synchronized int parked() {
+        return parked.cardinality();
     }
 
     /** A channel needs so many more receives, or fewer. */

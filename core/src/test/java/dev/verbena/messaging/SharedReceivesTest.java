@@ -118,6 +118,7 @@ class SharedReceivesTest {
             assertThat(got).hasSize(41 * CREDIT).endsWith("other" + (CREDIT - 1));
             for (int i = 0; i < kept.size(); i++) {
                 assertThat(text(kept.get(i))).isEqualTo("kept" + i % CREDIT);
+                assertThat(kept.get(i).data().isNative()).isTrue();
                 kept.get(i).release();
             }
             two.run();
