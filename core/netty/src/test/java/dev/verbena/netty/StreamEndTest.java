@@ -280,6 +280,9 @@ class StreamEndTest {
             fill(server);
             ChannelFuture flushed = server.writeAndFlush(bytes(10));
             ChannelFuture written = server.write(bytes(10));
+            server.eventLoop()
+                    .submit(() -> {})
+                    .sync(); // both are in its queue before the end comes
             client.close().sync();
             for (ChannelFuture write : List.of(flushed, written)) {
                 assertThat(write.await(30, TimeUnit.SECONDS)).isTrue();
