@@ -10,7 +10,8 @@ import java.util.concurrent.TimeUnit;
  * already, and crash.
  */
 final class PerfStop {
-    private static final long STOP_TIMEOUT_MILLIS = TimeUnit.SECONDS.toMillis(5);
+    private static final long STOP_TIMEOUT_MILLIS =
+            TimeUnit.SECONDS.toMillis(15); // of a slow, emulated machine
 
     private static final Set<Runnable> WAKERS = ConcurrentHashMap.newKeySet();
     private static volatile boolean asked;
