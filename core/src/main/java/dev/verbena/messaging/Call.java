@@ -11,9 +11,8 @@ import java.util.concurrent.atomic.AtomicBoolean;
 /**
  * A request of the peer, which waits for its answer. From any thread that may use the channel.
  *
- * <p>Answer every call, if only with an error, and also when its time must be over: the peer may
- * have 512 calls without an answer, and cannot know of a call that has failed for it whether it was
- * forgotten.
+ * <p>Answer every call, if only with an error, even if the caller has probably given up: a peer may
+ * have 512 calls without an answer, and one that is never answered counts until the channel ends.
  */
 public final class Call {
     private final CallTable table;
