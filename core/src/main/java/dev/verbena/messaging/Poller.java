@@ -317,14 +317,16 @@ public final class Poller implements Pollers {
      * on the polling thread: nobody else polls.
      */
     void awaitClosed(Object what, CompletableFuture<Status> closed, Duration late) {
+        if (isDispatchingHere()) {
+            return;
+        }
         Duration most =
                 late.compareTo(CENTURIES) < 0 ? late.plus(CONNECTION_CLOSE_WITHIN) : CENTURIES;
         long deadline = System.nanoTime() + TimeUnit.NANOSECONDS.convert(most);
-        while (!isDispatchingHere() && polls(closed, deadline)) {}
+        while (polls(closed, deadline)) {}
         try {
-            Duration left = Duration.ofNanos(Math.max(0, deadline - System.nanoTime()));
-            boolean over = onPollingThread() && !closed.isDone(); // it has polled for so long
-            if (!isDispatchingHere() && (over || !awaitDone(closed, left))) {
+            boolean inTime = onPollingThread() ? closed.isDone() : awaitDone(closed, most);
+            if (!inTime) {
                 throw new MessagingException(
                         Status.IO_TIMEOUT,
                         "%s did not close within %s".formatted(what, Text.time(most)));
