@@ -29,29 +29,17 @@ class HostilePeerTest {
 
     /** B sends a credit frame with these notes, of its own making. */
     private static void sendNotes(OneThread two, byte kind, int... tokens) {
-        two.hangs = true; // the channel B does not know of them
-        two.other.memory().fill((byte) 0);
-        Frame.write(two.other.memory(), 0, Frame.CREDIT, new Credits(1), 0, tokens.length);
+        two.writeFrame(Frame.CREDIT, 0, tokens.length);
         for (int i = 0; i < tokens.length; i++) {
             Frame.writeNote(two.other.memory(), Frame.HEADER_BYTES, i, kind, tokens[i]);
         }
-        int bytes = Frame.HEADER_BYTES + tokens.length * Frame.NOTE_BYTES;
-        two.b
-                .pair
-                .send(0, new BufferList(1).add(two.other, 0, bytes), OpFlags.SILENT_SUCCESS)
-                .orThrow();
-        two.run();
+        two.sendFrame(tokens.length * Frame.NOTE_BYTES);
     }
 
     /** B sends a frame without credit reports, of its own making. */
     private static void sendFrame(OneThread two, byte kind, int length) {
-        two.hangs = true; // the channel B does not know of it
-        two.other.memory().fill((byte) 0);
-        Frame.write(two.other.memory(), 0, kind, new Credits(1), length, 0);
-        int bytes = Frame.HEADER_BYTES + (kind == Frame.MESSAGE ? length : 0);
-        BufferList frame = new BufferList(1).add(two.other, 0, bytes);
-        two.b.pair.send(0, frame, OpFlags.SILENT_SUCCESS).orThrow();
-        two.run();
+        two.writeFrame(kind, length, 0);
+        two.sendFrame(kind == Frame.MESSAGE ? length : 0);
     }
 
     @Test

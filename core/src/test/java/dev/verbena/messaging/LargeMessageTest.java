@@ -13,7 +13,6 @@ import dev.verbena.BufferPool;
 import dev.verbena.BufferPoolOptions;
 import dev.verbena.FakeAdapters;
 import dev.verbena.MemoryRegion;
-import dev.verbena.OpFlags;
 import dev.verbena.PooledBuffer;
 import dev.verbena.RegisteredArena;
 import dev.verbena.RemoteMemory;
@@ -681,18 +680,11 @@ class LargeMessageTest extends ReceivedMessages {
     // ---- peers that lie
 
     private static void sendFrame(OneThread two, byte kind, int length, long address, int token) {
-        two.hangs = true; // the channel B does not know of it
-        MemorySegment memory = two.other.memory();
-        memory.fill((byte) 0);
-        Frame.write(memory, 0, kind, new Credits(1), length, 0);
-        int bytes = Frame.HEADER_BYTES;
+        two.writeFrame(kind, length, 0);
         if (kind == Frame.OFFER) {
-            Frame.writeOffer(memory, bytes, address, token);
-            bytes += Frame.OFFER_BYTES;
+            Frame.writeOffer(two.other.memory(), Frame.HEADER_BYTES, address, token);
         }
-        BufferList list = new BufferList(1).add(two.other, 0, bytes);
-        two.b.pair.send(0, list, OpFlags.SILENT_SUCCESS).orThrow();
-        two.run();
+        two.sendFrame(kind == Frame.OFFER ? Frame.OFFER_BYTES : 0);
     }
 
     @Test

@@ -115,6 +115,20 @@ final class OneThread implements AutoCloseable {
         return new BufferList(1).add(other, 0, text.length());
     }
 
+    /** Begins a frame of B's own making, without credit reports: only its header is not 0. */
+    void writeFrame(byte kind, int length, int notes) {
+        other.memory().fill((byte) 0);
+        Frame.write(other.memory(), 0, kind, new Credits(1), length, notes);
+    }
+
+    /** Sends it, with so many bytes behind its header, and polls A; the channel B knows nothing. */
+    void sendFrame(int bytes) {
+        hangs = true;
+        BufferList frame = new BufferList(1).add(other, 0, Frame.HEADER_BYTES + bytes);
+        b.pair.send(0, frame, OpFlags.SILENT_SUCCESS).orThrow();
+        run();
+    }
+
     /** Exposes the first bytes of a's memory; null if all exposures are in use. */
     @Nullable Exposure tryExpose(
             long length, OpFlags rights, ExposureCallback callback, @Nullable Object attachment) {
