@@ -69,6 +69,7 @@ public final class MessageChannel extends PolledConnection<SendCallback> {
     private int maxMessage; // that the peer takes, too
     private boolean awaitsDestroy; // of its queue pair; of the polling thread
     final boolean offersMemory; // for large messages
+    private final Tasks.Task disconnect = new Tasks.Task(this::disconnect, false);
     private volatile int closeTicks; // if > 0, a close waits; under the lock
 
     /** Makes what it needs, and posts its receives. It sends only once it is established. */
@@ -579,7 +580,7 @@ public final class MessageChannel extends PolledConnection<SendCallback> {
     private void closeWithin(int ticks) {
         closeTicks = ticks;
         if (ticks == 0) {
-            poller.execute(this::disconnect);
+            poller.execute(disconnect);
         }
     }
 
