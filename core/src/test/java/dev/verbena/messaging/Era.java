@@ -131,6 +131,16 @@ abstract class Era {
                 || place.hasCut(end.pair);
     }
 
+    /** Complains about ends of a connection that have failed by themselves, if none may here. */
+    final void checkEnds(boolean endedByASide, PolledConnection<?>... ends) {
+        for (PolledConnection<?> end : ends) {
+            MessagingException reason = end.closeReason();
+            if (reason != null && !endedByASide && !place.mayEndWith(reason.status())) {
+                complain("%s failed, and neither side had ended it: %s".formatted(end, reason));
+            }
+        }
+    }
+
     /** Runs clients on threads of their own, each with random choices of its own, to their end. */
     final void runAll(List<Consumer<Random>> clients) throws InterruptedException {
         List<Thread> running = new ArrayList<>();

@@ -152,6 +152,13 @@ final class MessageEra extends Era {
             arrived += down.settle(client::mayLose);
         }
 
+        void checkEnd() {
+            MessageSide other = server;
+            if (other != null) {
+                checkEnds(client.ended || other.ended, client.channel, other.channel);
+            }
+        }
+
         /** The server's end is known by its first message; until then, by its peer. */
         private boolean serverMayLose() {
             if (server != null) {
@@ -478,6 +485,7 @@ final class MessageEra extends Era {
                 running.add(by -> client(() -> sides.get(client.channel(LONG)), by));
             }
             runAll(running);
+            lives.forEach(Life::checkEnd);
             switch (random.nextInt(8)) {
                 case 0 -> {
                     lives.forEach(life -> pollerCloses(life.client));

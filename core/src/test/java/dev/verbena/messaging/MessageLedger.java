@@ -2,6 +2,7 @@ package dev.verbena.messaging;
 
 import dev.verbena.Adapter;
 import dev.verbena.QueuePair;
+import dev.verbena.Status;
 import dev.verbena.trust.Trust;
 
 import org.jspecify.annotations.Nullable;
@@ -49,6 +50,11 @@ public final class MessageLedger {
         /** Whether it has told one end of this queue pair's connection that it is over. */
         protected boolean hasCut(QueuePair pair) {
             return false;
+        }
+
+        /** Whether a connection that neither of its sides has ended may end with this status. */
+        protected boolean mayEndWith(Status status) {
+            return true;
         }
 
         /** After all else is closed: complains about what is left. Returns how much that is. */

@@ -108,6 +108,13 @@ final class RawEra extends Era {
             return client.connection.isClosed() && (other == null || other.connection.isClosed());
         }
 
+        void checkEnd() {
+            Server other = server;
+            if (other != null) {
+                checkEnds(client.ended || other.ended, client.connection, other.connection);
+            }
+        }
+
         void settle() {
             Server other = server;
             arrived += up.settle(() -> other != null && other.mayLose());
@@ -126,7 +133,7 @@ final class RawEra extends Era {
         private final int depth;
         private final Queue<Sent> silent = new ConcurrentLinkedQueue<>(); // whose memory is in use
         private boolean wasSilent; // the last one: room is reported by those that are not
-        private volatile boolean ended; // by this side
+        volatile boolean ended; // by this side
 
         /** A message without a callback: a later one tells that it has left. */
         private record Sent(int number, Slots.Slot slot) {}
@@ -561,6 +568,7 @@ final class RawEra extends Era {
                 place.address == null ? null : place.there.listen(place.address, 100, this::accept);
         address = listener == null ? null : listener.localAddress();
         runAll(Collections.nCopies(clients, this::client));
+        lives.forEach(Life::checkEnd);
         if (listener != null) {
             listener.close();
         }

@@ -2,6 +2,7 @@ package dev.verbena.trust;
 
 import dev.verbena.Adapter;
 import dev.verbena.QueuePair;
+import dev.verbena.Status;
 
 import org.jspecify.annotations.Nullable;
 
@@ -46,6 +47,11 @@ class Place implements AutoCloseable {
     /** Makes one of the next requests fail, or a post be refused, if this place can. */
     boolean disturb(Random random) {
         return false;
+    }
+
+    /** Whether a request that nothing is wrong with may end so; its peer may have ended. */
+    boolean mayEndWith(Status status) {
+        return true;
     }
 
     /** Whether a refused request may have been carried out. */

@@ -66,6 +66,7 @@ final class Side {
     private final AtomicBoolean ending = new AtomicBoolean();
     private final Atomics atomics = new Atomics();
     private @Nullable Connector connector; // null without a connection manager
+    private volatile boolean failing; // by a request that has to fail
     private boolean lastIsPosted;
     private boolean drained;
     private boolean allArrives; // the peer was there until the last request had completed
@@ -315,6 +316,7 @@ final class Side {
     /** A request that the peer's device refuses. */
     private void fail() {
         life.fault();
+        failing = true;
         if (life.place.checksTokens()) {
             long context = sends.open(OperationType.WRITE, false);
             fill(Kind.WRITE, 8, 0);
@@ -398,6 +400,9 @@ final class Side {
         if (completions.queuePair(i) != pair) {
             life.complain(
                     "a completion of %s came to %s".formatted(completions.queuePair(i), pair));
+        }
+        if (!failing && !peer.failing && !life.place.mayEndWith(status)) {
+            life.complain("%s of %s ended in %s".formatted(type, pair, status));
         }
         if (!type.isReceive()) {
             sends.end(context, type, status);
