@@ -210,6 +210,38 @@ class RdmaServerChannelTest {
         }
     }
 
+    /** Also where more wait, and it may read them all. */
+    @Test
+    @SuppressWarnings("deprecation") // no other handle delegates
+    void aRoundOfAcceptsEndsWithTheLimit() throws Exception {
+        RecvByteBufAllocator endless =
+                () ->
+                        new DelegatingHandle(new FixedRecvByteBufAllocator(1).newHandle()) {
+                            @Override
+                            public boolean continueReading() {
+                                return true;
+                            }
+                        };
+        try (Connected pair =
+                new Connected(
+                        RdmaOptions.DEFAULTS,
+                        server ->
+                                server.option(ChannelOption.AUTO_READ, false)
+                                        .option(ChannelOption.RECVBUF_ALLOCATOR, endless),
+                        client -> {})) {
+            for (int i = 1; i < RdmaServerChannel.MOST_ACCEPTING; i++) {
+                pair.listening.accepts();
+            }
+            for (int i = 0; i < 3; i++) {
+                connect(pair);
+            }
+            Until.holds(() -> pair.listening.waiting.size() == 3);
+            pair.listening.eventLoop().submit(pair.listening::read).sync();
+            pair.listening.eventLoop().submit(() -> {}).sync();
+            assertThat(pair.listening.waiting).hasSize(2);
+        }
+    }
+
     /** Its child's event loop goes on: what throws here leaves a connection without an owner. */
     @Test
     void aChildIsAcceptedAfterTheEventLoopOfItsServerHasEnded() throws Exception {

@@ -22,6 +22,12 @@ import io.netty.channel.ChannelFuture;
 import io.netty.channel.ChannelHandlerContext;
 import io.netty.channel.ChannelInboundHandlerAdapter;
 import io.netty.channel.ChannelOption;
+import io.netty.channel.ChannelPromise;
+import io.netty.channel.FixedRecvByteBufAllocator;
+import io.netty.channel.IoEventLoop;
+import io.netty.channel.IoRegistration;
+import io.netty.channel.RecvByteBufAllocator;
+import io.netty.channel.RecvByteBufAllocator.DelegatingHandle;
 import io.netty.channel.socket.ServerSocketChannelConfig;
 import io.netty.channel.socket.SocketChannelConfig;
 import io.netty.handler.codec.ByteToMessageDecoder;
@@ -32,6 +38,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
+import java.io.IOException;
 import java.net.BindException;
 import java.net.InetSocketAddress;
 import java.net.SocketException;
@@ -42,6 +49,8 @@ import java.nio.charset.StandardCharsets;
 import java.util.List;
 import java.util.Objects;
 import java.util.Random;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
 
 /** What services do that were written for Netty's sockets, and what they rely on. */
 @Timeout(120)
@@ -193,6 +202,73 @@ class ServiceHabitsTest {
             connect.channel().deregister().sync();
             assertThat(connect.cause()).isInstanceOf(ClosedChannelException.class);
             assertThat(connect.channel().isOpen()).isFalse();
+        }
+    }
+
+    /** As by a timer of the program's: nobody would close the channel. */
+    @Test
+    void aConnectWhosePromiseHasFailedClosesItsChannel() throws Exception {
+        try (Connected pair =
+                new Connected(
+                        RdmaOptions.DEFAULTS,
+                        server -> server.option(ChannelOption.AUTO_READ, false),
+                        client -> {})) {
+            Channel client = pair.client(new Heard()).register().sync().channel();
+            ChannelPromise connect = client.newPromise();
+            client.connect(FakeFabric.port(Connected.PORT), connect);
+            Until.holds(() -> pair.listening.waiting.size() == 1);
+            assertThat(connect.tryFailure(new IOException("took too long"))).isTrue();
+            pair.listening.read();
+            assertThat(client.closeFuture().await(30, TimeUnit.SECONDS)).isTrue();
+        }
+    }
+
+    /** Netty's contract allows each thread to cancel. */
+    @Test
+    void aRegistrationIsCancelledByAnyThread() throws Exception {
+        try (Connected pair = new Connected()) {
+            CompletableFuture<Boolean> unregistered = new CompletableFuture<>();
+            IoEventLoop loop = (IoEventLoop) pair.group.next();
+            RdmaHandle handle =
+                    new RdmaHandle() {
+                        @Override
+                        public void close() {}
+
+                        @Override
+                        public void unregistered() {
+                            unregistered.complete(loop.inEventLoop());
+                        }
+                    };
+            IoRegistration registration = loop.register(handle).get();
+            assertThat(registration.cancel()).isTrue();
+            assertThat(unregistered.get(30, TimeUnit.SECONDS)).isTrue();
+            assertThat(registration.cancel()).isFalse();
+        }
+    }
+
+    /** Its channel ends, and the event loop goes on. */
+    @Test
+    @SuppressWarnings("deprecation") // no other handle delegates
+    void aRoundOfReadsThatThrowsEndsItsChannel() throws Exception {
+        RecvByteBufAllocator throwing =
+                () ->
+                        new DelegatingHandle(new FixedRecvByteBufAllocator(1).newHandle()) {
+                            @Override
+                            public void readComplete() {
+                                throw new IllegalStateException("as if");
+                            }
+                        };
+        try (Connected pair = new Connected()) {
+            RdmaChannel client = pair.connect();
+            RdmaChannel server = pair.accepted();
+            Heard atServer = heard(server);
+            server.config().setRecvByteBufAllocator(throwing);
+            client.writeAndFlush(Unpooled.wrappedBuffer(new byte[10])).sync();
+            assertThat(atServer.next())
+                    .isInstanceOfSatisfying(
+                            IllegalStateException.class,
+                            thrown -> assertThat(thrown).hasMessage("as if"));
+            assertThat(atServer.next()).isEqualTo("inactive");
         }
     }
 
