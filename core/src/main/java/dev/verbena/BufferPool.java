@@ -69,7 +69,7 @@ public final class BufferPool extends NativeObject {
 
     private final FreeIndexes free;
 
-    private final Queue<Waiter> waiters = new SafeQueue<>(); // guarded by itself
+    final Queue<Waiter> waiters = new SafeQueue<>(); // guarded by itself
     private volatile int waiting; // how many they are
 
     private final LongAdder taken = new LongAdder();
@@ -270,7 +270,7 @@ public final class BufferPool extends NativeObject {
     // ---- takes that wait
 
     /** A take that waits. Holds a reference to the pool, which its buffer inherits. */
-    private final class Waiter implements Runnable {
+    final class Waiter implements Runnable {
         private final CompletableFuture<PooledBuffer> future;
         private final Executor executor; // on which the future is completed
         private @Nullable PooledBuffer buffer;

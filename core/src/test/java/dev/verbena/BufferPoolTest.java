@@ -253,6 +253,36 @@ class BufferPoolTest {
             giveAllBack();
         }
 
+        /** A buffer was given back, and is not handed over yet. */
+        @Test
+        void nobodyOvertakesThoseThatWait() throws Exception {
+            CompletableFuture<PooledBuffer> first = pool.takeAsync();
+            PooledBuffer buffer = all.removeFirst();
+            Thread gives = Thread.ofPlatform().unstarted(buffer::giveBack);
+            synchronized (pool.waiters) {
+                gives.start();
+                Until.holds(() -> gives.getState() == Thread.State.BLOCKED);
+                assertThat(pool.tryTake()).isNull();
+            }
+            gives.join();
+            all.add(first.get(30, TimeUnit.SECONDS));
+            giveAllBack();
+        }
+
+        /** It has found none, and waits only after one was given back. */
+        @Test
+        void aTakeThatIsAboutToWaitIsServed() throws Exception {
+            CompletableFuture<PooledBuffer> taken = new CompletableFuture<>();
+            Thread takes = Thread.ofPlatform().unstarted(() -> taken.complete(taken()));
+            synchronized (pool.waiters) {
+                takes.start();
+                Until.holds(() -> takes.getState() == Thread.State.BLOCKED);
+                all.removeFirst().giveBack();
+            }
+            all.add(taken.get(10, TimeUnit.SECONDS));
+            giveAllBack();
+        }
+
         /** A stage may wait for another buffer: it runs on a thread of its own. */
         @Test
         void aStageMayWait() throws Exception {
