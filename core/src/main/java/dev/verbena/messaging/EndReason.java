@@ -98,7 +98,6 @@ abstract class EndReason {
         synchronized (this) {
             first = reason == null;
             boolean replaces = first || (awaitsCause && cause);
-            draining = false;
             if (replaces) {
                 awaitsCause = false;
                 // Last: it is read without the monitor.

@@ -52,7 +52,7 @@ abstract sealed class PolledConnection<C> implements AutoCloseable
     // Not public: a program could attach an object of its own to the queue pair, or close its
     // completion queue, and so harm every connection of the poller.
     final QueuePair pair;
-    private final PollerQueue queue;
+    final PollerQueue queue;
     private final int completions; // of the queue, that are reserved for this connection
     private final CompletableFuture<Status> closed = new CompletableFuture<>();
     Runnable whenClosed = () -> {}; // of the polling thread: less than what depends on a future
@@ -464,7 +464,7 @@ abstract sealed class PolledConnection<C> implements AutoCloseable
     private void drain() {
         try {
             if (reason.isDraining()) {
-                poller.drain(receives.queue()); // first: a request that has failed ends it all
+                poller.drain(receives.queue());
                 if (receives.queue() != queue) {
                     poller.drain(queue);
                 }
