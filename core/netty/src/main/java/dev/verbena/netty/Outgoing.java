@@ -444,15 +444,17 @@ final class Outgoing implements ChannelOutboundBuffer.MessageProcessor {
             }
             return true;
         }
-        failUnlessFull(status);
+        if (hasFailed(status)) {
+            throw new IOException("The device refused to send: " + status);
+        }
         return false;
     }
 
-    /** A channel that has ended says why itself. */
-    private static void failUnlessFull(Status status) throws IOException {
-        if (status != Status.NO_MORE_ENTRIES && status != Status.CONNECTION_INVALID) {
-            throw new IOException("The device refused to send: " + status);
-        }
+    /** A full channel has room later, and one that has ended says why itself. */
+    private static boolean hasFailed(Status status) {
+        return !status.isSuccess()
+                && status != Status.NO_MORE_ENTRIES
+                && status != Status.CONNECTION_INVALID;
     }
 
     /** Sends the end of the stream, behind what is packed. */
@@ -460,7 +462,10 @@ final class Outgoing implements ChannelOutboundBuffer.MessageProcessor {
         endWanted = true;
         if (!endSent && next == null) {
             Status status = messages.trySend(NOTHING, 0, 0, null, null);
-            endSent = status != Status.NO_MORE_ENTRIES && status != Status.INSUFFICIENT_RESOURCES;
+            endSent = status != Status.NO_MORE_ENTRIES;
+            if (hasFailed(status)) { // no memory for it: the peer must not wait for it
+                messages.abort("the end of its stream could not be sent: " + status);
+            }
         }
     }
 

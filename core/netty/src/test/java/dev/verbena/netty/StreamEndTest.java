@@ -175,6 +175,19 @@ class StreamEndTest {
         }
     }
 
+    /** On a device without inline data, which has no memory for the frame. */
+    @Test
+    void anEndThatCannotBeSentCutsTheStream() throws Exception {
+        try (Connected pair = new Connected()) {
+            pair.fabric.device.maxInline = 0; // nobody has asked for it yet
+            RdmaChannel client = pair.connect();
+            Heard atServer = heard(pair.accepted());
+            pair.fabric.device.controlError = 12; // ENOMEM
+            client.shutdownOutput().sync();
+            isCut(atServer);
+        }
+    }
+
     /** Netty calls neither close then: its buffer still has what was flushed. */
     @ParameterizedTest
     @ValueSource(booleans = {false, true})
