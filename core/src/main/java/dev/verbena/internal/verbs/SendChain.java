@@ -69,7 +69,8 @@ public final class SendChain {
         this.maxSge = Math.max(1, maxSge);
         this.inlineBytes = inlineBytes;
         this.inlineOffset = IbvSendWr.SIZE + IbvSge.SIZE * this.maxSge;
-        this.stride = (inlineOffset + inlineBytes + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE;
+        long bytes = inlineOffset + inlineBytes;
+        this.stride = capacity == 1 ? bytes : (bytes + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE;
         this.memory = memory;
         // Before the first slot: in one cache line with the fields that most requests have.
         this.refused = memory.allocate(Long.BYTES + stride * capacity, CACHE_LINE).address();

@@ -37,9 +37,10 @@ public final class SendChains {
         this.maxSge = maxSge;
         this.inlineBytes = inlineBytes;
         this.memory = memory;
+        int copied = maxDeferred <= 1 ? maxSge : 1; // buffers, of a request in the single chain
         this.single =
                 shared == null
-                        ? new SendChain(provider, 1, maxSge, inlineBytes, memory)
+                        ? new SendChain(provider, 1, copied, inlineBytes, memory)
                         : shared.chain(provider, maxSge, inlineBytes);
     }
 

@@ -20,12 +20,15 @@ class SendChainTest {
     private static final long CACHE_LINE = 64;
     private static final long POINTER = 8;
 
-    /** Each place is as many cache lines as its request, its buffers and its bytes need. */
+    /**
+     * Each place is as many cache lines as its request, its buffers and its bytes need; a single
+     * one has no next, and takes no more than they do.
+     */
     @ParameterizedTest
     @CsvSource({"1, 0", "1, 48", "1, 49", "4, 0", "7, 1000"})
     void takesTheMemoryThatItsRequestsNeed(int maxSge, int inlineBytes) {
         long request = ibv_send_wr.sizeof() + maxSge * ibv_sge.sizeof() + inlineBytes;
-        long place = (request + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE;
+        long lines = (request + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE;
         for (int capacity : new int[] {1, 16}) {
             List<Long> taken = new ArrayList<>();
             SegmentAllocator memory =
@@ -34,7 +37,8 @@ class SendChainTest {
                         return Arena.ofAuto().allocate(bytes, alignment);
                     };
             new SendChain(null, capacity, maxSge, inlineBytes, memory);
-            assertThat(taken).containsExactly(place * capacity + POINTER);
+            long places = capacity == 1 ? request : lines * capacity;
+            assertThat(taken).containsExactly(places + POINTER);
         }
     }
 
