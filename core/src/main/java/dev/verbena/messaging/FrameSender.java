@@ -31,11 +31,12 @@ final class FrameSender {
     private final Credits credits;
     private final FrameBuffers buffers;
     private final int inline; // frames of up to so many bytes are sent inline
-    private final PostScratch scratch;
+    private final PollerMemory memory;
+    private final PostScratch ofPoller; // for posts on its thread
+    private @Nullable PostScratch scratch; // of the post that is going on
     private final RequestRing<SendCallback> requests;
     private final Notes notes; // what is to be said of keys
     int readsOutstanding;
-    private boolean freed;
 
     /**
      * Creates one for a channel that already has its queue pair.
@@ -50,7 +51,8 @@ final class FrameSender {
         this.buffers = buffers;
         this.inline = inline;
         this.requests = channel.requests;
-        this.scratch = channel.poller.memory().takeScratch(list);
+        this.memory = channel.poller.memory();
+        this.ofPoller = memory.scratch(list);
     }
 
     Notes notes() {
@@ -62,16 +64,41 @@ final class FrameSender {
         notes.open(peerExposures);
     }
 
-    /** A list for a request without a frame. */
-    BufferList list() {
-        return scratch.list.clear();
+    /** Writes the next bytes of a large message to where the peer has offered memory. */
+    PostResult writePart(int slot, LargeSends.Large message, int bytes, OpFlags flags) {
+        try {
+            long done = message.written;
+            BufferList part = scratch().list.clear().add(message.from, done, bytes);
+            return pair.write(slot, part, message.address + done, message.token, flags);
+        } finally {
+            done();
+        }
+    }
+
+    private PostScratch scratch() {
+        PostScratch own = scratch;
+        if (own == null) {
+            own = memory.mayUseScratch() ? ofPoller : memory.borrow();
+            scratch = own;
+        }
+        return own;
+    }
+
+    /** After a post, or before it is given up: other channels may use what it used. */
+    void done() {
+        PostScratch own = scratch;
+        scratch = null;
+        if (own != null && own != ofPoller) {
+            memory.giveBack(own);
+        }
     }
 
     PostResult postOffer(int slot, long address, int token) {
-        MemorySegment memory = scratch.region.memory();
+        PostScratch scratch = scratch();
+        MemorySegment offer = scratch.region.memory();
         long at = scratch.at + PostScratch.MOST_INLINE;
-        Frame.writeOffer(memory, at, address, token);
-        return post(slot, Frame.OFFER, Frame.OFFER_BYTES, memory, at, null, 0, false);
+        Frame.writeOffer(offer, at, address, token);
+        return post(slot, Frame.OFFER, Frame.OFFER_BYTES, offer, at, null, 0, false);
     }
 
     /** Composes a frame, and posts it. */
@@ -84,13 +111,17 @@ final class FrameSender {
             @Nullable BufferList from,
             int token,
             boolean takes) {
-        compose(slot, kind, length, data, offset, from);
-        return postComposed(slot, kind, length, from != null, token, takes);
+        try {
+            compose(slot, kind, length, data, offset, from);
+            return postComposed(slot, kind, length, from != null, token, takes);
+        } finally {
+            done();
+        }
     }
 
     /**
-     * Composes a frame, to be posted next. May throw; then, and when it is not posted, its buffer
-     * is that of the slot's next frame.
+     * Composes a frame, to be posted next; until {@link #done}. May throw; then, and when it is not
+     * posted, its buffer is that of the slot's next frame.
      *
      * @param length what its header says
      * @param data what it carries, if that is copied; otherwise empty
@@ -107,6 +138,7 @@ final class FrameSender {
         int noteBytes = noteBytes(kind);
         boolean isInline = Frame.HEADER_BYTES + carried + noteBytes <= inline;
         int buffer = isInline ? NONE : buffer(slot);
+        PostScratch scratch = scratch();
         MemoryRegion region = isInline ? scratch.region : buffers.region(buffer);
         long at = isInline ? scratch.at : buffers.offset(buffer);
         MemorySegment memory = region.memory();
@@ -150,7 +182,7 @@ final class FrameSender {
      */
     PostResult postComposed(
             int slot, byte kind, int length, boolean ofCaller, int token, boolean takes) {
-        BufferList list = scratch.list;
+        BufferList list = scratch().list;
         OpFlags flags = list.bytes() <= inline ? OpFlags.INLINE : OpFlags.NONE;
         if (readsOutstanding > 0 && ((takes && kind == Frame.MESSAGE) || notes.givesBack())) {
             flags = flags.and(OpFlags.READ_FENCE);
@@ -195,14 +227,10 @@ final class FrameSender {
         }
     }
 
-    /** After the end: gives back what it has of the poller's. A second call does nothing. */
+    /** After the end: gives back the poller's buffers. A second call does nothing. */
     void free() {
         for (int slot = 0; slot < requests.slots(); slot++) {
             ended(slot);
-        }
-        if (!freed) {
-            freed = true;
-            channel.poller.memory().giveBack(scratch);
         }
     }
 }

@@ -300,6 +300,7 @@ final class Outbox {
         }
         int slot = requests.next();
         BufferList from = remote == null ? local : null;
+        PostResult result = PostResult.ACCEPTED;
         try {
             if (kind == RequestKind.SEND && length > eagerLimit) {
                 return announce(slot, data, offset, (int) length, local, callback, attachment);
@@ -307,25 +308,27 @@ final class Outbox {
             if (kind.message) { // first: a write must not go out without its message
                 frames.compose(slot, Frame.MESSAGE, (int) length, data, offset, from);
             }
-        } catch (VerbenaException e) {
+            if (local != null && remote != null) {
+                result = postAccess(kind, slot, local, remote, remoteOffset);
+            }
+            if (result.isAccepted() && kind.message) {
+                RemoteMemory taken = kind.invalidates ? remote : null;
+                boolean takes = taken != null;
+                int token = taken == null ? 0 : taken.token();
+                boolean ofCaller = from != null;
+                result =
+                        frames.postComposed(
+                                slot, Frame.MESSAGE, (int) length, ofCaller, token, takes);
+                if (takes && result.isAccepted()) {
+                    usable.givenBack(token); // never a second time
+                }
+            }
+        } catch (VerbenaException e) { // of a buffer: a post throws none
             whyNoMemory = e;
             boolean device = e.errno() != 0 && e.status() != Status.INSUFFICIENT_RESOURCES;
             return device ? PostResult.ofErrno(e.errno()) : PostResult.NO_MEMORY;
-        }
-        PostResult result = PostResult.ACCEPTED;
-        if (local != null && remote != null) {
-            result = postAccess(kind, slot, local, remote, remoteOffset);
-        }
-        if (result.isAccepted() && kind.message) {
-            RemoteMemory taken = kind.invalidates ? remote : null;
-            int token = taken == null ? 0 : taken.token();
-            boolean takes = taken != null;
-            result =
-                    frames.postComposed(
-                            slot, Frame.MESSAGE, (int) length, from != null, token, takes);
-            if (takes && result.isAccepted()) {
-                usable.givenBack(token); // never a second time
-            }
+        } finally {
+            frames.done();
         }
         if (result.isAccepted()) {
             outstanding++;
@@ -418,10 +421,7 @@ final class Outbox {
                 return; // those that are outstanding end, whatever the peer does
             }
             int slot = requests.next();
-            long to = one.address + one.written;
-            BufferList part = frames.list().add(one.from, one.written, bytes);
-            PostResult result =
-                    pair.write(slot, part, to, one.token, last ? WITH_NEXT : OpFlags.NONE);
+            PostResult result = frames.writePart(slot, one, bytes, last ? WITH_NEXT : OpFlags.NONE);
             if (!result.isAccepted()) {
                 channel.reason.refused("a write of a large message", result.status());
                 return;

@@ -26,7 +26,9 @@ final class PollerMemory implements AutoCloseable {
     private final List<RawReceives> receives = new CopyOnWriteArrayList<>();
     private final List<FrameBuffers> frames = new CopyOnWriteArrayList<>();
     private final FrameBuffers inline;
-    private @Nullable PostScratch scratch; // of all channels, if it is confined
+    private @Nullable PostScratch scratch; // of the polling thread
+    private @Nullable PostScratch spare; // a list: of other threads, which borrow them
+    private int mostBuffers; // of a request
     private volatile @Nullable QueuePairLimits limits; // of the last channel
     private final Consumer<RawReceives> tickReceives = RawReceives::tick; // no iterator
     private final Consumer<FrameBuffers> tickFrames = FrameBuffers::tick;
@@ -89,26 +91,44 @@ final class PollerMemory implements AutoCloseable {
     }
 
     /**
-     * What a channel needs during a post; to be given back.
+     * What a post on the polling thread uses.
      *
      * @param buffers of a request: the same number for all channels of a device
      */
-    PostScratch takeScratch(int buffers) {
-        if (!confined) {
-            return new PostScratch(inline, buffers);
+    synchronized PostScratch scratch(int buffers) {
+        PostScratch made = scratch;
+        if (made == null) {
+            mostBuffers = buffers;
+            made = new PostScratch(inline, buffers);
+            if (!confined) {
+                spare = new PostScratch(inline, buffers);
+            }
+            scratch = made;
         }
-        PostScratch shared = scratch;
-        if (shared == null) {
-            shared = new PostScratch(inline, buffers);
-            scratch = shared;
-        }
-        return shared;
+        return made;
     }
 
-    void giveBack(PostScratch unused) {
-        if (!confined) {
-            unused.free();
+    /** Whether this thread has that one for itself during a post. */
+    boolean mayUseScratch() {
+        return confined || poller.onPollingThread();
+    }
+
+    /**
+     * What a post on another thread uses; to be given back. May throw, as {@link FrameBuffers#take}
+     * does, if others have borrowed all.
+     */
+    synchronized PostScratch borrow() {
+        PostScratch one = spare;
+        if (one == null) {
+            return new PostScratch(inline, mostBuffers);
         }
+        spare = one.next;
+        return one;
+    }
+
+    synchronized void giveBack(PostScratch borrowed) {
+        borrowed.next = spare;
+        spare = borrowed;
     }
 
     /** Registered memory for large messages. */

@@ -405,7 +405,7 @@ class MessageChannelTest {
     @Test
     void anotherThreadThanThePollersComposesNothing() {
         try (OneThread two = new OneThread(SMALL, null)) {
-            PostScratch shared = two.poller.memory().takeScratch(1);
+            PostScratch shared = two.poller.memory().scratch(1);
             String before = bytes(shared);
             CompletableFuture<Void> elsewhere =
                     CompletableFuture.runAsync(
