@@ -252,6 +252,60 @@ class LargeMemoryTest extends ReceivedMessages {
         }
     }
 
+    /** Nor does a smaller limit of another channel. */
+    @Test
+    void memoryThatCouldNotBeRegisteredDoesNotCount() {
+        try (OneThread two = open(OPTIONS);
+                LargeMemory memory = new LargeMemory(two.poller.domain(), () -> 1)) {
+            memory.raiseLimit(10 << 10);
+            memory.raiseLimit(1);
+            int before = two.device.objects();
+            for (int i = 0; i < 200; i++) {
+                two.device.controlError = Errno.ENOMEM;
+                assertThatThrownBy(() -> memory.take(5 << 10, two.a, 0, 0))
+                        .isInstanceOf(VerbenaException.class);
+            }
+            memory.giveBack(Objects.requireNonNull(memory.take(5 << 10, two.a, 0, 0)));
+            memory.tick(1);
+            assertThat(two.device.objects()).as("it is kept").isEqualTo(before + 1);
+        }
+    }
+
+    /** Those that were given back long ago, and no others of their size. */
+    @Test
+    void blocksThatNobodyTakesAreFreed() {
+        try (OneThread two = open(OPTIONS);
+                LargeMemory memory = new LargeMemory(two.poller.domain(), () -> 1)) {
+            memory.raiseLimit(100_000);
+            LargeMemory.Block old = memory.take(5000, two.a, 0, 0);
+            LargeMemory.Block younger = memory.take(5000, two.a, 0, 0);
+            int both = two.device.objects();
+            memory.giveBack(old);
+            memory.tick(50);
+            memory.giveBack(younger);
+            memory.tick(51);
+            assertThat(two.device.objects()).isEqualTo(both - 1);
+            assertThat(memory.take(5000, two.a, 0, 0)).isSameAs(younger);
+            LargeMemory.Block next = memory.take(5000, two.a, 0, 0);
+            assertThat(next).isNotNull().isNotSameAs(old);
+            memory.giveBack(younger);
+            memory.giveBack(next);
+        }
+    }
+
+    /** The peer would wait for it for ever. */
+    @Test
+    void aChannelThatFindsNoMemoryForAMessageEnds() {
+        try (OneThread two = open(OPTIONS)) {
+            two.a.trySend(message(2000)).orThrow();
+            two.device.controlError = Errno.ENOMEM;
+            two.run();
+            assertThat(two.b.closeReason())
+                    .hasMessageContaining("no registered memory for a message of 2,000 bytes")
+                    .hasRootCauseInstanceOf(VerbenaException.class);
+        }
+    }
+
     /** At the next tick. */
     @Test
     void blocksAreNotKeptForChannelsThatAreGone() {

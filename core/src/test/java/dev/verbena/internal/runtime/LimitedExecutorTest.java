@@ -18,6 +18,7 @@ import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.Executor;
+import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 
@@ -84,6 +85,26 @@ class LimitedExecutorTest {
             threads.remove().run();
             assertThat(ran).containsExactly(1);
         }
+
+        /** By the time a second thread cannot be started, the first one has run it. */
+        @Test
+        void aTaskThatRunsWithoutAThreadOfItsOwnHasNotFailed() {
+            LimitedExecutor two =
+                    new LimitedExecutor(
+                            task -> {
+                                if (threadsToFail.getAndDecrement() > 0) {
+                                    threads.remove().run();
+                                    throw NO_THREAD;
+                                }
+                                threads.add(task);
+                            },
+                            2);
+            two.execute(() -> ran.add(0));
+            threadsToFail.set(1);
+            two.execute(() -> ran.add(1));
+            assertThat(ran).containsExactly(0, 1);
+            assertThat(two.idle()).isTrue();
+        }
     }
 
     @Nested
@@ -117,6 +138,14 @@ class LimitedExecutorTest {
             threadsToFail.set(1);
             assertThatThrownBy(() -> callbacks.execute(() -> ran.add(0))).isSameAs(NO_THREAD);
             runs(callbacks);
+        }
+
+        @Test
+        void aCallbackDoesNotWaitForItself() throws Exception {
+            SerialCallbacks callbacks = new SerialCallbacks(LimitedExecutorTest.this::thread);
+            BlockingQueue<Boolean> finished = new LinkedBlockingQueue<>();
+            callbacks.execute(() -> finished.add(callbacks.finish(Duration.ofSeconds(10))));
+            assertThat(finished.poll(30, TimeUnit.SECONDS)).isTrue();
         }
 
         @Test
