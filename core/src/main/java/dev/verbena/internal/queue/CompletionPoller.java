@@ -255,7 +255,6 @@ public final class CompletionPoller {
             next = plain;
             end = came;
             take(into);
-            noteUnsettled();
         }
         return came < asked || into.remaining() == 0;
     }
@@ -389,10 +388,7 @@ public final class CompletionPoller {
             }
         } finally { // also when something was thrown that nobody expects
             next = i;
-            if (i < came) {
-                unsettled = true;
-                attention = true;
-            }
+            noteUnsettled();
         }
     }
 

@@ -49,6 +49,7 @@ class SendQueueExhaustionTest {
     private boolean exhausted;
     private boolean recordsFail;
     private boolean recordsRunOut;
+    private int notificationsToFail;
     private Runnable onFailure = () -> {}; // moves the queue pair to the error state
 
     private final SendChains chains =
@@ -68,6 +69,13 @@ class SendQueueExhaustionTest {
             }
             if (recordsRunOut) {
                 throw new OutOfMemoryError("of " + context);
+            }
+        }
+
+        @Override
+        void connectionFailed() {
+            if (notificationsToFail-- > 0) {
+                throw new IllegalStateException("of a notification");
             }
         }
     }
@@ -234,6 +242,43 @@ class SendQueueExhaustionTest {
         assertThat(done[0]).isOne();
         assertThatThrownBy(this::contexts).hasMessage("of a task");
         assertThat(contexts()).isEmpty();
+    }
+
+    @Test
+    void aPollThatThrowsLosesNoCompletion() {
+        connect();
+        assertThat(post(1, 0)).isEqualTo(PostResult.ACCEPTED);
+        assertThat(post(2, 0)).isEqualTo(PostResult.ACCEPTED);
+        recordsFail = true;
+        assertThatThrownBy(this::contexts).hasMessage("of 1");
+        recordsFail = false;
+        assertThat(contexts()).containsExactly(2L);
+    }
+
+    /** Nothing else has come: the next poll finds nothing. */
+    @Test
+    void aPollThatThrowsLosesNoNotification() {
+        connect();
+        assertThat(post(1, 0)).isEqualTo(PostResult.ACCEPTED);
+        recordsFail = true;
+        assertThatThrownBy(this::contexts).hasMessage("of 1");
+        recordsFail = false;
+        assertThat(contexts()).isEmpty();
+        assertThat(notificationsToFail).as("one has succeeded").isEqualTo(-1);
+    }
+
+    /** The caller sees what it has polled, and then what was thrown. */
+    @Test
+    void aNotificationThatThrowsIsRepeatedByTheNextPolls() {
+        connect();
+        assertThat(post(1, 0)).isEqualTo(PostResult.ACCEPTED);
+        notificationsToFail = 2;
+        assertThat(contexts()).containsExactly(1L);
+        assertThatThrownBy(this::contexts).hasMessage("of a notification");
+        assertThat(contexts()).isEmpty();
+        assertThat(notificationsToFail).as("the third has succeeded").isEqualTo(-1);
+        assertThat(contexts()).isEmpty();
+        assertThat(notificationsToFail).isEqualTo(-1);
     }
 
     @Test
