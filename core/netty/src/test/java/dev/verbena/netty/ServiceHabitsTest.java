@@ -22,7 +22,11 @@ import io.netty.channel.ChannelFuture;
 import io.netty.channel.ChannelHandlerContext;
 import io.netty.channel.ChannelInboundHandlerAdapter;
 import io.netty.channel.ChannelOption;
+import io.netty.channel.ChannelProgressiveFuture;
+import io.netty.channel.ChannelProgressiveFutureListener;
+import io.netty.channel.ChannelProgressivePromise;
 import io.netty.channel.ChannelPromise;
+import io.netty.channel.DefaultFileRegion;
 import io.netty.channel.FixedRecvByteBufAllocator;
 import io.netty.channel.IoEventLoop;
 import io.netty.channel.IoRegistration;
@@ -35,6 +39,7 @@ import io.netty.util.IllegalReferenceCountException;
 
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
@@ -46,10 +51,13 @@ import java.nio.channels.AlreadyBoundException;
 import java.nio.channels.ClosedChannelException;
 import java.nio.channels.UnresolvedAddressException;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.List;
 import java.util.Objects;
 import java.util.Random;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.TimeUnit;
 
 /** What services do that were written for Netty's sockets, and what they rely on. */
@@ -269,6 +277,38 @@ class ServiceHabitsTest {
                             IllegalStateException.class,
                             thrown -> assertThat(thrown).hasMessage("as if"));
             assertThat(atServer.next()).isEqualTo("inactive");
+        }
+    }
+
+    /** Each is sent in several messages. */
+    @Test
+    void aWriteOfAFileIsDoneWhenThePeerHasAllOfIt(@TempDir Path folder) throws Exception {
+        long bytes = 5 << 20;
+        Path file = Files.write(folder.resolve("file"), new byte[(int) bytes]);
+        List<Long> arrived = new CopyOnWriteArrayList<>();
+        try (Connected pair = new Connected()) {
+            RdmaChannel client = pair.connect();
+            for (int i = 0; i < 3; i++) {
+                ChannelProgressivePromise write = client.newProgressivePromise();
+                write.addListener(
+                        new ChannelProgressiveFutureListener() {
+                            private long last;
+
+                            @Override
+                            public void operationProgressed(
+                                    ChannelProgressiveFuture future, long progress, long total) {
+                                last = progress;
+                            }
+
+                            @Override
+                            public void operationComplete(ChannelProgressiveFuture future) {
+                                arrived.add(last);
+                            }
+                        });
+                client.writeAndFlush(new DefaultFileRegion(file.toFile(), 0, bytes), write).sync();
+            }
+            Until.holds(() -> arrived.size() == 3);
+            assertThat(arrived).containsOnly(bytes);
         }
     }
 
