@@ -267,6 +267,15 @@ class SendQueueExhaustionTest {
         assertThat(notificationsToFail).as("one has succeeded").isEqualTo(-1);
     }
 
+    /** Nobody polls it any more. */
+    @Test
+    void aCloseNotifiesOfWhatHasFailed() {
+        connect();
+        assertThat(post(1, 0)).isEqualTo(PostResult.ACCEPTED);
+        poller.close();
+        assertThat(notificationsToFail).as("one has succeeded").isEqualTo(-1);
+    }
+
     /** The caller sees what it has polled, and then what was thrown. */
     @Test
     void aNotificationThatThrowsIsRepeatedByTheNextPolls() {
