@@ -18,6 +18,9 @@ import dev.verbena.QueuePair;
 import dev.verbena.QueuePairLimits;
 import dev.verbena.Status;
 import dev.verbena.VerbenaException;
+import dev.verbena.messaging.Call;
+import dev.verbena.messaging.Calls;
+import dev.verbena.messaging.Message;
 import dev.verbena.messaging.MessageChannel;
 import dev.verbena.messaging.MessageServer;
 import dev.verbena.messaging.MessagingOptions;
@@ -29,6 +32,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
+import java.lang.foreign.MemorySegment;
 import java.net.InetSocketAddress;
 import java.nio.file.Path;
 import java.time.Duration;
@@ -223,12 +227,24 @@ class FaultsTest {
     @Test
     void aClockThatJumpsEndsNothing() throws Exception {
         assumeThat(Path.of("/run/verbena/command")).as("only in a VM of its own").exists();
+        CompletableFuture<Call> request = new CompletableFuture<>();
+        Calls answering = Calls.answeredBy(call -> request.complete(call.retain()));
         try (Bystander other = new Bystander("clock jumps");
+                MessageServer answers = other.sides.listen(SHORT, 1, answering, channel -> {});
+                MessageChannel calls =
+                        MessageChannel.connect(
+                                other.poller, answers.localAddress(), SHORT, Calls.outgoing());
                 MessageServer server =
                         other.sides.listen(SHORT, 2, EchoProgram.ECHO, channel -> {});
                 Load load = new Load(other.poller, server.localAddress(), SHORT);
                 MessageChannel idle = idle(other, server.localAddress(), SHORT)) {
             load.goesOn(SOME);
+            CompletableFuture<Integer> answer =
+                    Calls.call(
+                            calls,
+                            MemorySegment.ofArray(new byte[1]),
+                            Duration.ofMinutes(5),
+                            Message::length);
             int jumps = 0;
             for (String by : List.of("+1 day", "-2 days", "+1 day")) {
                 OwnDevices.run("date -s \"$(date -d '%s')\"".formatted(by));
@@ -242,6 +258,8 @@ class FaultsTest {
             long wait = System.nanoTime() - start;
             assertThat(wait).isGreaterThanOrEqualTo(TimeUnit.SECONDS.toNanos(5));
             assertThat(jump.waitFor()).isZero();
+            request.get(60, TimeUnit.SECONDS).answer(MemorySegment.ofArray(new byte[1]));
+            assertThat(answer.get(60, TimeUnit.SECONDS)).isEqualTo(1); // it had five minutes
             OwnDevices.run("date -s \"$(date -d '-1 hour')\"");
             List<String> wrong = load.settle();
             other.write(jumps + 2, load.messages(), wrong.size(), wait);
