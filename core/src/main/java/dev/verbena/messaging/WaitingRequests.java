@@ -19,6 +19,7 @@ import java.util.concurrent.CompletableFuture;
  */
 final class WaitingRequests {
     private static final int MOST_FUTURES = 1024;
+    private static final Thread ANY = Thread.ofVirtual().unstarted(() -> {}); // owns no memory
 
     /**
      * A request that waits for room.
@@ -41,10 +42,11 @@ final class WaitingRequests {
         }
 
         /**
-         * The polling thread copies the data when there is room, and may read no other's memory.
+         * Whichever thread makes room copies the data, and may read no memory that is another's;
+         * that of a confined channel is always the same.
          */
         private Request readableBy(Poller poller) {
-            return data.isAccessibleBy(poller.thread)
+            return data.isAccessibleBy(poller.isConfined() ? poller.thread : ANY)
                     ? this
                     : new Request(
                             kind,

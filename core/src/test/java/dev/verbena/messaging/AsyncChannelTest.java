@@ -51,6 +51,29 @@ class AsyncChannelTest {
         return future.get(30, TimeUnit.SECONDS);
     }
 
+    /** Whichever thread makes room sends it: here, the one that connects. */
+    @Test
+    void memoryThatIsConfinedToThePollingThreadMayWaitForRoom() throws Exception {
+        try (FakeFabric fabric = new FakeFabric();
+                Poller poller = Poller.start(fabric.adapter, IdleStrategy.events());
+                MessageChannel a = new MessageChannel(poller, SMALL, null);
+                MessageChannel b = new MessageChannel(poller, SMALL, null)) {
+            CompletableFuture<CompletableFuture<Void>> waits = new CompletableFuture<>();
+            poller.execute(
+                    () -> {
+                        try (Arena arena = Arena.ofConfined()) {
+                            waits.complete(a.sendAsync(arena.allocate(4).copyFrom(text("mine"))));
+                        }
+                    });
+            CompletableFuture<Void> sent = get(waits);
+            ChannelsByHand.connect(a, b);
+            get(sent);
+            try (Message message = b.receive(LONG)) {
+                assertThat(text(message)).isEqualTo("mine");
+            }
+        }
+    }
+
     /** It is not sent from memory that is gone, and its sender hears why. */
     @Test
     void aThreadWhoseMemoryGoesWhileItWaitsForRoom() throws Exception {
