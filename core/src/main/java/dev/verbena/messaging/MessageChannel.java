@@ -331,7 +331,9 @@ public final class MessageChannel extends PolledConnection<SendCallback> {
      * request while that waits for room: nothing is sent. A request that was posted is carried out
      * all the same, and its memory is the device's until the device is done with it.
      *
-     * @param data the message; it must not change until the future is done
+     * @param data the message; it must not change until the future is done. It is copied here if
+     *     there is room, and otherwise later, by the polling thread: to keep that free for other
+     *     channels, send messages of many megabytes from registered memory
      * @return a future that is done when the message is in the peer's memory, and fails with a
      *     {@link MessagingException}: why the channel was closed; NO_MORE_ENTRIES when 1,024
      *     messages wait already; or INSUFFICIENT_RESOURCES when there is no registered memory for
