@@ -94,11 +94,15 @@ final class FrameSender {
     }
 
     PostResult postOffer(int slot, long address, int token) {
-        PostScratch scratch = scratch();
-        MemorySegment offer = scratch.region.memory();
-        long at = scratch.at + PostScratch.MOST_INLINE;
-        Frame.writeOffer(offer, at, address, token);
-        return post(slot, Frame.OFFER, Frame.OFFER_BYTES, offer, at, null, 0, false);
+        try {
+            PostScratch scratch = scratch();
+            MemorySegment offer = scratch.region.memory();
+            long at = scratch.at + PostScratch.MOST_INLINE;
+            Frame.writeOffer(offer, at, address, token);
+            return post(slot, Frame.OFFER, Frame.OFFER_BYTES, offer, at, null, 0, false);
+        } finally {
+            done();
+        }
     }
 
     /** Composes a frame, and posts it. */

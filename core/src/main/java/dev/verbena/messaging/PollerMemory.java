@@ -2,12 +2,15 @@ package dev.verbena.messaging;
 
 import dev.verbena.ProtectionDomain;
 import dev.verbena.QueuePairLimits;
+import dev.verbena.VerbenaException;
 import dev.verbena.internal.util.Closing;
 
 import org.jspecify.annotations.Nullable;
 
 import java.util.List;
 import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.locks.Condition;
+import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.Consumer;
 
 /**
@@ -26,6 +29,8 @@ final class PollerMemory implements AutoCloseable {
     private final List<RawReceives> receives = new CopyOnWriteArrayList<>();
     private final List<FrameBuffers> frames = new CopyOnWriteArrayList<>();
     private final FrameBuffers inline;
+    private final ReentrantLock lock = new ReentrantLock(); // of what posts use
+    private final Condition givenBack = lock.newCondition();
     private @Nullable PostScratch scratch; // of the polling thread
     private @Nullable PostScratch spare; // a list: of other threads, which borrow them
     private int mostBuffers; // of a request
@@ -95,17 +100,20 @@ final class PollerMemory implements AutoCloseable {
      *
      * @param buffers of a request: the same number for all channels of a device
      */
-    synchronized PostScratch scratch(int buffers) {
-        PostScratch made = scratch;
-        if (made == null) {
-            mostBuffers = buffers;
-            made = new PostScratch(inline, buffers);
-            if (!confined) {
+    PostScratch scratch(int buffers) {
+        lock.lock();
+        try {
+            PostScratch made = scratch;
+            if (made == null) {
+                mostBuffers = buffers;
+                made = new PostScratch(inline, buffers);
                 spare = new PostScratch(inline, buffers);
+                scratch = made;
             }
-            scratch = made;
+            return made;
+        } finally {
+            lock.unlock();
         }
-        return made;
     }
 
     /** Whether this thread has that one for itself during a post. */
@@ -114,21 +122,37 @@ final class PollerMemory implements AutoCloseable {
     }
 
     /**
-     * What a post on another thread uses; to be given back. May throw, as {@link FrameBuffers#take}
-     * does, if others have borrowed all.
+     * What a post on another thread uses; to be given back. If there is no memory for another one,
+     * waits for one that is in use: a control frame must not fail for that. There is always one.
      */
-    synchronized PostScratch borrow() {
-        PostScratch one = spare;
-        if (one == null) {
-            return new PostScratch(inline, mostBuffers);
+    PostScratch borrow() {
+        lock.lock();
+        try {
+            PostScratch one = spare;
+            while (one == null) {
+                try {
+                    return new PostScratch(inline, mostBuffers);
+                } catch (VerbenaException | OutOfMemoryError e) {
+                    givenBack.awaitUninterruptibly();
+                    one = spare;
+                }
+            }
+            spare = one.next;
+            return one;
+        } finally {
+            lock.unlock();
         }
-        spare = one.next;
-        return one;
     }
 
-    synchronized void giveBack(PostScratch borrowed) {
-        borrowed.next = spare;
-        spare = borrowed;
+    void giveBack(PostScratch borrowed) {
+        lock.lock();
+        try {
+            borrowed.next = spare;
+            spare = borrowed;
+            givenBack.signal();
+        } finally {
+            lock.unlock();
+        }
     }
 
     /** Registered memory for large messages. */

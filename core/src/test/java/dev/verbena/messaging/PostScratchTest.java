@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.verbena.Status;
+import dev.verbena.Until;
 
 import org.junit.jupiter.api.Test;
 
@@ -12,6 +13,9 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
+import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.atomic.AtomicBoolean;
 
 /** The list and the memory of a post, which the channels of a poller share. */
 class PostScratchTest {
@@ -62,6 +66,36 @@ class PostScratchTest {
             memory.giveBack(other);
             assertThat(memory.borrow()).as("the one that was in use last").isSameAs(other);
             assertThat(memory.borrow()).isSameAs(one);
+        }
+    }
+
+    /** A control frame must not fail because others post at the same time. */
+    @Test
+    void withoutMemoryForAnotherItWaitsForOneThatIsInUse() throws Exception {
+        try (Two two = new Two(SMALL, null, null)) {
+            PollerMemory memory = two.poller.memory();
+            two.device.beforeStep =
+                    step -> {
+                        if (step.equals("registerMemory")) {
+                            throw new OutOfMemoryError("of a test");
+                        }
+                    };
+            BlockingQueue<PostScratch> borrowed = new LinkedBlockingQueue<>();
+            AtomicBoolean enough = new AtomicBoolean();
+            Thread borrows =
+                    Thread.startVirtualThread(
+                            () -> {
+                                while (!enough.get()) {
+                                    borrowed.add(memory.borrow());
+                                }
+                            });
+            Until.isIn(borrows, Thread.State.WAITING);
+            borrows.interrupt();
+            PostScratch first = borrowed.remove();
+            enough.set(true);
+            memory.giveBack(first);
+            assertThat(borrows.join(LONG)).isTrue();
+            assertThat(borrowed).last().isSameAs(first);
         }
     }
 
