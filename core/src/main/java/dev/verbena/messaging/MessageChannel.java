@@ -155,7 +155,12 @@ public final class MessageChannel extends PolledConnection<SendCallback> {
         } catch (VerbenaException e) {
             throw Refusal.explain(e, channel.connectionData, server);
         }
-        channel.established();
+        try {
+            channel.established();
+        } catch (Throwable t) {
+            channel.endFor(t); // nobody else knows it
+            throw t;
+        }
         return channel;
     }
 
