@@ -206,9 +206,9 @@ final class CallTable {
         }
     }
 
-    /** Whether an answer is outstanding. */
-    boolean any() {
-        return outstanding.size() > 0;
+    /** How many answers are outstanding, those included that nobody waits for any more. */
+    int count() {
+        return outstanding.size();
     }
 
     /** At a tick, under the lock: ends the calls whose time is over, without the lock. */

@@ -427,7 +427,7 @@ public final class MessageChannel extends PolledConnection<SendCallback> {
     boolean awaits() {
         boolean peer = requests.oldest() >= 0 || exposures.inUse() || outbox.keepAlive.isAsked();
         boolean here = closeTicks > 0 || inbox.awaitsMemory();
-        return peer || here || (calls != null && calls.any());
+        return peer || here || (calls != null && calls.count() > 0);
     }
 
     // ---- receiving by threads

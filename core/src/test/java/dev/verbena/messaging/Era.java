@@ -58,11 +58,11 @@ abstract class Era {
         return wrong;
     }
 
-    final int sent() {
+    int sent() {
         return flows.stream().mapToInt(Flow::sent).sum();
     }
 
-    final long bytes() {
+    long bytes() {
         return flows.stream().mapToLong(Flow::bytes).sum();
     }
 
@@ -70,7 +70,7 @@ abstract class Era {
         return arrived;
     }
 
-    final int channels() {
+    int channels() {
         return flows.size() / 2;
     }
 

@@ -34,6 +34,14 @@ class LedgerTest {
         assertThat(ledger.run()).isEmpty();
     }
 
+    @Test
+    void everyCallIsAccountedFor() throws Exception {
+        MessageLedger ledger =
+                MessageLedger.ofCalls(
+                        "fake device", 10_000, 1_000_000, 4000, 1 << 20, OnFabric::of);
+        assertThat(ledger.run()).isEmpty();
+    }
+
     private static final class OnFabric extends MessageLedger.Place {
         private static final int REMOTE_ACCESS_ERROR = 10;
 

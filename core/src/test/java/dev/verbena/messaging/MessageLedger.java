@@ -15,9 +15,9 @@ import java.util.function.Consumer;
 import java.util.function.LongFunction;
 
 /**
- * Accounts for a number of messages, of channels or of raw connections: {@linkplain Era eras}, one
- * after the other, until they have sent that many. Needs no JUnit, as it also runs in processes of
- * its own.
+ * Accounts for a number of messages, of channels or of raw connections, or of calls: {@linkplain
+ * Era eras}, one after the other, until they have sent that many. Needs no JUnit, as it also runs
+ * in processes of its own.
  *
  * <p>-Dverbena.ledger.messages=1000000 -Dverbena.trust.seed=… for another number and choice,
  * -Dverbena.ledger.bytes=1073741824 for the longest message. Each era has a seed of its own, which
@@ -122,6 +122,18 @@ public final class MessageLedger {
             String where, int part, int whole, int mostMessages, LongFunction<Place> places) {
         return new MessageLedger(
                 RawEra::new, "raw, " + where, part, whole, mostMessages, 1 << 16, places);
+    }
+
+    /** Calls, over channels: as {@link #ofChannels}. */
+    public static MessageLedger ofCalls(
+            String where,
+            int part,
+            int whole,
+            int mostCalls,
+            int longest,
+            LongFunction<Place> places) {
+        return new MessageLedger(
+                CallsEra::new, "calls, " + where, part, whole, mostCalls, longest, places);
     }
 
     /** Runs it. Returns what went wrong: nothing, unless there is a bug. */

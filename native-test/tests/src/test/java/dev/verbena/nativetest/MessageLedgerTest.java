@@ -34,6 +34,14 @@ class MessageLedgerTest {
         assertThat(ledger.run()).isEmpty();
     }
 
+    @Test
+    void everyCallIsAccountedFor() throws Exception {
+        MessageLedger ledger =
+                MessageLedger.ofCalls(
+                        "devices", 1000, 50_000, 500, 1 << 16, seed -> new OnDevices());
+        assertThat(ledger.run()).isEmpty();
+    }
+
     private static final class OnDevices extends MessageLedger.Place {
         private OnDevices(Adapter here, Adapter there) {
             super(here, there, new InetSocketAddress(there.gid().gid().gid().toInetAddress(), 0));
