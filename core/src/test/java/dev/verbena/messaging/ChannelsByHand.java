@@ -6,10 +6,10 @@ final class ChannelsByHand {
 
     static void connect(MessageChannel a, MessageChannel b) {
         a.agree(b.options.handshake(b.poller.adapter()));
-        a.established();
         b.agree(a.options.handshake(a.poller.adapter()));
-        b.established();
         a.pair.connect(b.pair.address());
         b.pair.connect(a.pair.address());
+        a.established();
+        b.established();
     }
 }
