@@ -19,6 +19,7 @@ final class LeaksOnFakeFabric {
     private static final int CONNECTIONS = Trust.size(200, 10_000);
     private static final int MESSAGES = Trust.size(100_000, 10_000_000) / CONNECTIONS; // of each
     private static final MemorySegment MESSAGE = MemorySegment.ofArray(new byte[20]);
+    private static final MemorySegment NOT_INLINE = MemorySegment.ofArray(new byte[2000]);
 
     // The JVM itself grows by some MiB: by more than the connections of the part of each CI run
     // take.
@@ -77,7 +78,7 @@ final class LeaksOnFakeFabric {
                     MessageChannel.connect(
                             poller, server.localAddress(), MessagingOptions.DEFAULTS, null)) {
                 for (int message = 0; message < MESSAGES; message++) {
-                    channel.send(MESSAGE, LONG);
+                    channel.send(message % 100 == 0 ? NOT_INLINE : MESSAGE, LONG);
                 }
                 Until.holds(() -> received.get() == all);
             }
