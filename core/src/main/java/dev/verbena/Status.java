@@ -68,9 +68,7 @@ public enum Status {
      * The peer could not execute the request (verbs: REM_OP_ERR, and REM_INV_REQ_ERR of a send
      * queue request).
      */
-    REMOTE_RESOURCES(
-            0xC000013D,
-            "the peer could not execute the request: most often a message was longer than the peer's receive"),
+    REMOTE_RESOURCES(0xC000013D, "the peer could not execute the request"),
     /** The address does not belong to this machine, or is not usable for RDMA. */
     INVALID_ADDRESS(0xC0000141, "not a usable address"),
     /** The length does not fit the memory. */

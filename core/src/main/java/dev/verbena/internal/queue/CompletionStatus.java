@@ -100,12 +100,16 @@ public final class CompletionStatus {
         return switch (raw) {
             case 4 -> "Local memory is not registered any more, or not for this access. ";
             case 5 -> "An earlier request failed, or the queue pair was flushed or closed. ";
-            case 9 ->
-                    type.isReceive()
-                            ? "The message is longer than the receive, or invalidates a token that is not of a bound window: that of a region cannot be invalidated. "
-                            : type == OperationType.SEND
-                                    ? "Most often the message is longer than the peer's receive, or the token to invalidate is not the peer's. "
-                                    : "";
+            case 9, 11 ->
+                    switch (type) {
+                        case SEND ->
+                                "Most often the message is longer than the peer's receive, or the token to invalidate is not the peer's. ";
+                        case READ, COMPARE_AND_SWAP, FETCH_AND_ADD ->
+                                "Most often the peer's queue pair takes no reads and atomics (QueuePairLimits.withReads). ";
+                        case RECEIVE, RECEIVE_AND_INVALIDATE, RECEIVE_OF_WRITE ->
+                                "The message is longer than the receive, or invalidates a token that is not of a bound window: that of a region cannot be invalidated. ";
+                        default -> "";
+                    };
             case 10 ->
                     "The peer's device refused it. In order of likelihood: the peer had revoked or invalidated the token; the range goes beyond the memory of the token; the token allows no such access (a read needs ALLOW_REMOTE_READ or REMOTE_READ, a write ALLOW_REMOTE_WRITE or REMOTE_WRITE); the peer's memory and queue pair are of different protection domains; the token is none of the peer's. The peer can tell them apart by its Flight Recorder events: dev.verbena.WindowBound has token, address and length, and dev.verbena.WindowInvalidated the end of a token. ";
             case 12 ->
