@@ -168,10 +168,12 @@ class AcceptFailuresTest extends ConnectorRig {
     void theServerGaveUpBeforeTheConnectionWasCompleted() throws Exception {
         Connector connector = connector();
         CompletableFuture<Void> connecting = connecting(connector);
-        Connector request = request();
-        assertThat(failure(request.acceptAsync(far, SOON)).status()).isEqualTo(Status.IO_TIMEOUT);
+        CompletableFuture<Void> accepting = request().acceptAsync(far, SOON.withPrivateData(HELLO));
+        assertThat(failure(accepting).status()).isEqualTo(Status.IO_TIMEOUT);
         get(connecting);
         Until.holds(() -> connector.toString().contains("accepted, and gave up"));
+        // The kernel's rejection has bytes that are nobody's.
+        assertThat(connector.connectionData().privateData()).startsWith(HELLO);
         assertThat(failure(() -> connector.completeConnect()).status())
                 .isEqualTo(Status.CONNECTION_ABORTED);
         // The queue pair was not touched.

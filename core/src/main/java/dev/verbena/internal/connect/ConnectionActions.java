@@ -228,13 +228,17 @@ final class ConnectionActions {
         return FailureMessages.again(Objects.requireNonNull(storedReason));
     }
 
-    /** Why a trigger fails what it fails; takes the private data of a rejection with it. */
+    /**
+     * Why a trigger fails what it fails; takes the private data of a rejection with it. One that
+     * answers nothing is the kernel's: the peer has closed its identifier.
+     */
     private VerbenaException reason(ConnectionInput input, ConnectionState from) {
         if (input instanceof Failing failing) {
             return failing.reason();
         }
         ConnectionEvent event = ((Event) input).event();
-        if (event.rejectedByProgram()) {
+        boolean answers = from == ConnectionState.CONNECTING || from == ConnectionState.ACCEPTING;
+        if (answers && event.rejectedByProgram()) {
             peerData = PrivateData.read(event, peerData.inboundReads(), peerData.outboundReads());
         }
         return FailureMessages.ofEvent(input.trigger(), event, from, peer, device, resolved);
