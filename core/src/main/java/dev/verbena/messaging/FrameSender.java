@@ -66,6 +66,10 @@ final class FrameSender {
 
     /** Writes the next bytes of a large message to where the peer has offered memory. */
     PostResult writePart(int slot, LargeSends.Large message, int bytes, OpFlags flags) {
+        PostResult usable = channel.poller.domain().check(message.from);
+        if (!usable.isAccepted()) {
+            return usable; // its memory was closed, and its announcement cannot be taken back
+        }
         try {
             long done = message.written;
             BufferList part = scratch().list.clear().add(message.from, done, bytes);

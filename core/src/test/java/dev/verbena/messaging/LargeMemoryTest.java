@@ -3,6 +3,9 @@ package dev.verbena.messaging;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.verbena.Access;
+import dev.verbena.BufferList;
+import dev.verbena.MemoryRegion;
 import dev.verbena.Status;
 import dev.verbena.VerbenaException;
 import dev.verbena.internal.verbs.Errno;
@@ -88,6 +91,26 @@ class LargeMemoryTest extends ReceivedMessages {
             two.a.trySend(message(length)).orThrow();
             two.run();
             assertThat(got).containsExactly(bytes(length));
+        }
+    }
+
+    /** Its announcement cannot be taken back. */
+    @Test
+    void aLargeMessageWhoseMemoryIsClosedEndsTheChannelAndSaysWhy() {
+        keeps = true;
+        try (OneThread two = open(OPTIONS)) {
+            two.a.trySend(message(100_000)).orThrow();
+            two.run();
+            MemoryRegion region = two.poller.domain().allocate(2000, Access.LOCAL_WRITE);
+            two.a.trySend(new BufferList(1).add(region, 0, 2000), null, null).orThrow();
+            two.run();
+            region.close();
+            kept.forEach(Message::release);
+            two.run();
+            assertThat(two.a.closeReason())
+                    .hasMessageContaining("a write of a large message was refused")
+                    .extracting(MessagingException::status)
+                    .isEqualTo(Status.ACCESS_VIOLATION);
         }
     }
 
