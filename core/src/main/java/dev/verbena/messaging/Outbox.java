@@ -151,14 +151,8 @@ final class Outbox {
         if (bytes > (kind.invalidates ? eagerLimit : channel.maxMessage())) {
             throw tooLong(kind, bytes);
         }
-        if (from != null) {
-            if (from.size() > mostBuffers) {
-                return PostResult.TOO_MANY_BUFFERS;
-            }
-            PostResult result = channel.poller.domain().check(from);
-            if (!result.isAccepted()) {
-                return result;
-            }
+        if (from != null && from.size() > mostBuffers) {
+            return PostResult.TOO_MANY_BUFFERS;
         }
         try (var _ = channel.lock.hold()) {
             if (!channel.takesRequests()) {
@@ -300,7 +294,11 @@ final class Outbox {
         }
         int slot = requests.next();
         BufferList from = remote == null ? local : null;
-        PostResult result = PostResult.ACCEPTED;
+        PostResult result =
+                from == null ? PostResult.ACCEPTED : channel.poller.domain().check(from);
+        if (!result.isAccepted()) {
+            return result;
+        }
         try {
             if (kind == RequestKind.SEND && length > eagerLimit) {
                 return announce(slot, data, offset, (int) length, local, callback, attachment);

@@ -53,6 +53,30 @@ class AsyncChannelTest {
 
     /** Whichever thread makes room sends it: here, the one that connects. */
     @Test
+    void memoryThatIsGoneWhenThereIsRoomFailsItsMessageOnly() throws Exception {
+        try (Two two = new Two(SMALL, null, null)) {
+            MemoryRegion region = two.poller.domain().allocate(100, Access.LOCAL_WRITE);
+            BufferList list = BufferList.of(region);
+            int sent = 0;
+            while (two.a.trySend(text("before")).isSuccess()) {
+                sent++;
+            }
+            CompletableFuture<Void> gone = two.a.sendAsync(list);
+            CompletableFuture<Void> next = two.a.sendAsync(text("next"));
+            region.close();
+            for (int i = 0; i < sent; i++) {
+                two.b.receive(LONG).release();
+            }
+            assertThatThrownBy(() -> gone.get(20, TimeUnit.SECONDS))
+                    .cause()
+                    .isInstanceOf(MessagingException.class)
+                    .extracting(why -> ((MessagingException) why).status())
+                    .isEqualTo(Status.ACCESS_VIOLATION);
+            next.get(20, TimeUnit.SECONDS);
+        }
+    }
+
+    @Test
     void memoryThatIsConfinedToThePollingThreadMayWaitForRoom() throws Exception {
         try (FakeFabric fabric = new FakeFabric();
                 Poller poller = Poller.start(fabric.adapter, IdleStrategy.events());
