@@ -25,21 +25,22 @@ class SendChainsTest {
         return new SendChains(null, maxDeferred, maxSge, inlineBytes, this::take, shared);
     }
 
+    /** Only a deferred request has room for its list of buffers, here of five. */
     @Test
     void aQueueOfItsOwnHasOneRequestUntilOneIsDeferred() {
-        SendChains chains = chains(16, 1, 0, null);
-        assertThat(taken).containsExactly(192L + 8);
+        SendChains chains = chains(16, 5, 0, null);
+        assertThat(taken).containsExactly(128L + 16 + 8);
         SendChain deferred = chains.deferred();
         assertThat(deferred).isNotSameAs(chains.single());
-        assertThat(taken).containsExactly(192L + 8, 16 * 192L + 8);
+        assertThat(taken).containsExactly(128L + 16 + 8, 16 * 256L + 8);
     }
 
     @ParameterizedTest
     @ValueSource(ints = {0, 1})
     void whatMayNotWaitNeedsNoOtherChain(int maxDeferred) {
-        SendChains chains = chains(maxDeferred, 1, 0, null);
+        SendChains chains = chains(maxDeferred, 5, 0, null);
         assertThat(chains.deferred()).isSameAs(chains.single());
-        assertThat(taken).hasSize(1);
+        assertThat(taken).containsExactly(128L + 5 * 16 + 8);
     }
 
     @Test
