@@ -389,13 +389,15 @@ abstract sealed class PolledConnection<C> implements AutoCloseable
     }
 
     /** What a call throws that came too late: the reason, or what it was refused with. */
-    final MessagingException exception(@Nullable Status refused) {
+    final MessagingException exception(Status refused) {
         MessagingException why = reason.get();
         return why != null
                 ? why.again()
                 : new MessagingException(
-                        refused == null ? Status.CONNECTION_INVALID : refused,
-                        "%s refused a request: %s".formatted(this, refused));
+                        refused,
+                        reason.isClosing()
+                                ? this + " takes no more requests: this side is closing it"
+                                : "%s refused a request: %s".formatted(this, refused));
     }
 
     /**

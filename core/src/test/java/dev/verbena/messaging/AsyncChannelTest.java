@@ -51,7 +51,6 @@ class AsyncChannelTest {
         return future.get(30, TimeUnit.SECONDS);
     }
 
-    /** Whichever thread makes room sends it: here, the one that connects. */
     @Test
     void memoryThatIsGoneWhenThereIsRoomFailsItsMessageOnly() throws Exception {
         try (Two two = new Two(SMALL, null, null)) {
@@ -76,6 +75,7 @@ class AsyncChannelTest {
         }
     }
 
+    /** Whichever thread makes room sends it: here, the one that connects. */
     @Test
     void memoryThatIsConfinedToThePollingThreadMayWaitForRoom() throws Exception {
         try (FakeFabric fabric = new FakeFabric();
@@ -235,6 +235,8 @@ class AsyncChannelTest {
             CompletableFuture<Status> closed = client.closeAsync();
             assertThat(closed).isNotDone();
             assertThat(client.trySend(text("later"))).isEqualTo(Status.CONNECTION_INVALID);
+            assertThat(client.sendAsync(text("later")).exceptionNow())
+                    .hasMessageContaining("this side is closing it");
             fabric.stall(false);
             assertThat(get(closed)).isEqualTo(Status.CANCELLED);
             get(sent);
