@@ -60,8 +60,8 @@ public enum Status {
     NOT_SUPPORTED(0xC00000BB, "not supported here"),
     /** No such network. */
     BAD_NETWORK_NAME(0xC00000CC, "no such network"),
-    /** The device or its driver failed. */
-    INTERNAL_ERROR(0xC00000E5, "the device or its driver failed"),
+    /** The device or its driver failed; or, on a channel, a handler, or the peer's protocol. */
+    INTERNAL_ERROR(0xC00000E5, "the device, its driver, a handler or the peer's protocol failed"),
     /** Cancelled by a flush, or by the failure of an earlier request on the same queue pair. */
     CANCELLED(0xC0000120, "cancelled by a flush or by an earlier failure on the same queue pair"),
     /**
