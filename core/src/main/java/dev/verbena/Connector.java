@@ -410,7 +410,8 @@ public final class Connector extends NativeObject {
 
     /**
      * The peer's private data and parameters (NdkGetConnectionData), from its request, its reply or
-     * its rejection, whichever came last. A peer that gives up after it has accepted sends none.
+     * its rejection, whichever came last. If the peer gives up after it has accepted, the data of
+     * its reply stay.
      *
      * @return a copy; empty before the first of them
      * @throws VerbenaException CONNECTION_ABORTED for a request that was not answered in time

@@ -211,7 +211,8 @@ class StatusTest {
                 .contains("longer than the peer's receive");
         assertThat(CompletionStatus.usualCause(11, OperationType.SEND))
                 .contains("longer than the peer's receive");
-        assertThat(CompletionStatus.usualCause(9, OperationType.READ)).contains("takes no reads");
+        assertThat(CompletionStatus.usualCause(9, OperationType.READ))
+                .contains("does not accept reads");
         assertThat(CompletionStatus.usualCause(9, OperationType.WRITE)).isEmpty();
         assertThat(CompletionStatus.usualCause(13, OperationType.SEND)).contains("no receive");
         assertThat(CompletionStatus.verbsName(23)).isEqualTo("IBV_WC_TM_RNDV_INCOMPLETE (23)");

@@ -206,7 +206,7 @@ final class CallTable {
         }
     }
 
-    /** How many answers are outstanding, those included that nobody waits for any more. */
+    /** The number of outstanding answers, including those that nobody waits for any more. */
     int count() {
         return outstanding.size();
     }

@@ -88,7 +88,7 @@ final class FrameSender {
         return own;
     }
 
-    /** After a post, or before it is given up: other channels may use what it used. */
+    /** Ends a post, successful or not: returns what it borrowed, for other channels. */
     void done() {
         PostScratch own = scratch;
         scratch = null;

@@ -272,7 +272,9 @@ public final class MessageChannel extends PolledConnection<SendCallback> {
      * copied, except by the device if it is very short, and nothing allocated.
      *
      * <p>The memory may be that of a {@link PooledBuffer}, which a message can be composed in
-     * ({@link PooledBuffer#buffers}), of a {@link dev.verbena.RegisteredArena}, or of regions.
+     * ({@link PooledBuffer#buffers}), of a {@link dev.verbena.RegisteredArena}, or of regions. If
+     * the poller has a thread of its own, do not use memory of {@code Arena.ofConfined()}: the
+     * thread that finds room for a very short message copies it.
      *
      * @param buffers the message, in up to {@link #maxBuffers} buffers of the {@linkplain
      *     Poller#domain poller's domain}, which must not change until it completes. The list may be
@@ -336,9 +338,10 @@ public final class MessageChannel extends PolledConnection<SendCallback> {
      * request while that waits for room: nothing is sent. A request that was posted is carried out
      * all the same, and its memory is the device's until the device is done with it.
      *
-     * @param data the message; it must not change until the future is done. It is copied here if
-     *     there is room, and otherwise later, by the polling thread: to keep that free for other
-     *     channels, send messages of many megabytes from registered memory
+     * @param data the message; it must not change until the future is done. It is copied now if
+     *     there is room, and otherwise later, usually by the polling thread, except that memory
+     *     which is confined to a thread is always copied now. A long copy delays the poller's other
+     *     channels, so send messages of many megabytes from registered memory
      * @return a future that is done when the message is in the peer's memory, and fails with a
      *     {@link MessagingException}: why the channel was closed; NO_MORE_ENTRIES when 1,024
      *     messages wait already; or INSUFFICIENT_RESOURCES when there is no registered memory for

@@ -321,7 +321,7 @@ final class Outbox {
                     usable.givenBack(token); // never a second time
                 }
             }
-        } catch (VerbenaException e) { // of a buffer: a post throws none
+        } catch (VerbenaException e) { // from taking a buffer; posting never throws it
             whyNoMemory = e;
             boolean device = e.errno() != 0 && e.status() != Status.INSUFFICIENT_RESOURCES;
             return device ? PostResult.ofErrno(e.errno()) : PostResult.NO_MEMORY;

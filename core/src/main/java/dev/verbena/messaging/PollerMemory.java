@@ -32,7 +32,7 @@ final class PollerMemory implements AutoCloseable {
     private final ReentrantLock lock = new ReentrantLock(); // of what posts use
     private final Condition givenBack = lock.newCondition();
     private @Nullable PostScratch scratch; // of the polling thread
-    private @Nullable PostScratch spare; // a list: of other threads, which borrow them
+    private @Nullable PostScratch spare; // the first of those that other threads may borrow
     private int mostBuffers; // of a request
     private volatile @Nullable QueuePairLimits limits; // of the last channel
     private final Consumer<RawReceives> tickReceives = RawReceives::tick; // no iterator
@@ -116,14 +116,15 @@ final class PollerMemory implements AutoCloseable {
         }
     }
 
-    /** Whether this thread has that one for itself during a post. */
+    /** Whether only this thread uses {@link #scratch} during a post. */
     boolean mayUseScratch() {
         return confined || poller.onPollingThread();
     }
 
     /**
      * What a post on another thread uses; to be given back. If there is no memory for another one,
-     * waits for one that is in use: a control frame must not fail for that. There is always one.
+     * waits until one is given back, because control frames must not fail for lack of memory. At
+     * least one always exists.
      */
     PostScratch borrow() {
         lock.lock();

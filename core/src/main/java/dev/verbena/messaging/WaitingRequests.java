@@ -42,8 +42,8 @@ final class WaitingRequests {
         }
 
         /**
-         * Whichever thread makes room copies the data, and may read no memory that is another's;
-         * that of a confined channel is always the same.
+         * The thread that makes room copies the data, and cannot read memory that is confined to
+         * another thread. For a confined channel, it is always the same thread.
          */
         private Request readableBy(Poller poller) {
             return data.isAccessibleBy(poller.isConfined() ? poller.thread : ANY)

@@ -31,8 +31,8 @@ import java.util.function.Consumer;
  * their start to their end. Requests and answers have random lengths, most of them near a limit.
  * Calls are answered at once, later by another thread, with an error, or never; callers cancel
  * some, and give others too little time. Meanwhile channels are closed and fail at either end, and
- * clients connect again. Each call reaches its peer at most once, with its bytes, and ends once, as
- * its peer has answered.
+ * clients connect again. Each call reaches its peer at most once, with its bytes, and completes
+ * exactly once, with its peer's answer.
  */
 final class CallsEra extends Era {
     private static final Duration LONG = Duration.ofSeconds(60);

@@ -229,8 +229,8 @@ final class ConnectionActions {
     }
 
     /**
-     * Why a trigger fails what it fails; takes the private data of a rejection with it. One that
-     * answers nothing is the kernel's: the peer has closed its identifier.
+     * The reason for a failure. Also stores the private data of a rejection, but only of one that
+     * answers this side; any other comes from the kernel of a peer that has closed its identifier.
      */
     private VerbenaException reason(ConnectionInput input, ConnectionState from) {
         if (input instanceof Failing failing) {

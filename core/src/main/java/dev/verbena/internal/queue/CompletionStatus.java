@@ -105,7 +105,7 @@ public final class CompletionStatus {
                         case SEND ->
                                 "Most often the message is longer than the peer's receive, or the token to invalidate is not the peer's. ";
                         case READ, COMPARE_AND_SWAP, FETCH_AND_ADD ->
-                                "Most often the peer's queue pair takes no reads and atomics (QueuePairLimits.withReads). ";
+                                "Most often the peer's queue pair does not accept reads or atomics (QueuePairLimits.withReads). ";
                         case RECEIVE, RECEIVE_AND_INVALIDATE, RECEIVE_OF_WRITE ->
                                 "The message is longer than the receive, or invalidates a token that is not of a bound window: that of a region cannot be invalidated. ";
                         default -> "";
