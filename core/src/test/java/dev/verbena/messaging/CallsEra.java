@@ -20,7 +20,6 @@ import java.util.concurrent.CancellationException;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CopyOnWriteArrayList;
-import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.atomic.AtomicReference;
@@ -50,7 +49,6 @@ final class CallsEra extends Era {
     private final List<Life> lives = new CopyOnWriteArrayList<>();
     private final Map<MessageChannel, Life> byChannel = new ConcurrentHashMap<>();
     private final Map<Long, Asked> calls = new ConcurrentHashMap<>(); // by the first bytes
-    private final LinkedBlockingQueue<Runnable> later = new LinkedBlockingQueue<>();
 
     CallsEra(MessageLedger.Place place, long seed, int mostCalls, int longest) {
         super(place, seed);
@@ -105,13 +103,20 @@ final class CallsEra extends Era {
     // ---- channels and calls
 
     /** One channel, from its connection to its end. */
-    private static final class Life {
+    private final class Life {
         final MessageChannel client;
         volatile @Nullable MessageChannel server; // known by the first call
         volatile boolean ended; // by a side
 
         Life(MessageChannel client) {
             this.client = client;
+        }
+
+        void checkEnd() {
+            MessageChannel other = server;
+            if (other != null) {
+                checkEnds(ended, client, other);
+            }
         }
     }
 
@@ -211,7 +216,7 @@ final class CallsEra extends Era {
         private void answerTooLate() {
             Call call = unanswered.getAndSet(null);
             if (call != null) {
-                later.add(() -> answer(call));
+                later(() -> answer(call));
             }
         }
 
@@ -246,10 +251,10 @@ final class CallsEra extends Era {
             look(call);
             switch (answer) {
                 case AT_ONCE -> answer(call);
-                case LATER -> later.add(() -> answer(call));
+                case LATER -> later(() -> answer(call));
                 case LATER_AND_KEPT -> {
                     Call kept = call.retain();
-                    later.add(
+                    later(
                             () -> {
                                 look(kept);
                                 answer(kept);
@@ -328,19 +333,6 @@ final class CallsEra extends Era {
         asked.handle(call);
     }
 
-    private void answerLater() {
-        try {
-            while (true) {
-                later.take().run();
-            }
-        } catch (InterruptedException e) {
-            // all are answered
-        } catch (Throwable thrown) {
-            thrown.printStackTrace(System.out);
-            complain("the thread that answers ended with " + thrown);
-        }
-    }
-
     // ---- its course
 
     private void client(MessageClient from, Random by) {
@@ -387,49 +379,27 @@ final class CallsEra extends Era {
     @Override
     void course() throws Exception {
         Calls handler = Calls.answeredBy(this::called);
-        Thread answers = Thread.ofPlatform().daemon().start(this::answerLater);
         InetSocketAddress address = Objects.requireNonNull(place.address);
         try (MessageServer server =
                 MessageServer.listen(far, address, ofServer, 1000, handler, channel -> {})) {
             List<MessageClient> all = new ArrayList<>();
             List<Consumer<Random>> running = new ArrayList<>();
             for (int i = 0; i < clients; i++) {
-                MessageClient client =
-                        MessageClient.start(
-                                near,
-                                server.localAddress(),
-                                ofClients,
-                                ReconnectOptions.DEFAULTS.withPauses(
-                                        Duration.ofMillis(1), Duration.ofMillis(4)),
-                                handler,
-                                this::opened);
+                MessageClient client = startClient(server, ofClients, handler, this::opened);
                 all.add(client);
                 running.add(by -> client(client, by));
             }
             runAll(running);
             await("calls", () -> calls.values().stream().allMatch(Asked::isDone));
-            lives.forEach(this::checkEnds);
+            lives.forEach(Life::checkEnd);
             await("answers", () -> lives.stream().allMatch(this::awaitsNone));
             all.forEach(MessageClient::close);
             await("channels of the server", () -> server.channelCount() == 0);
         }
-        later.add(answers::interrupt);
-        answers.join();
+        awaitLater();
         await("channels", () -> lives.stream().allMatch(one -> one.client.isClosed()));
         lives.forEach(life -> checkNoneIsLeft(life.client));
         arrived = (int) calls.values().stream().filter(one -> one.handled.get() > 0).count();
-    }
-
-    private void checkEnds(Life life) {
-        for (MessageChannel end : new MessageChannel[] {life.client, life.server}) {
-            MessagingException reason = end == null || life.ended ? null : end.closeReason();
-            if (reason != null) {
-                checkEnds(false, end);
-                if (reason.status() == Status.INTERNAL_ERROR) {
-                    complain("%s has ended, and no side did it: %s".formatted(end, reason));
-                }
-            }
-        }
     }
 
     /** Whether the sides of an open channel have all answers that will come. */

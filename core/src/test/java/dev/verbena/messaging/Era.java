@@ -5,6 +5,7 @@ import dev.verbena.Status;
 import org.jspecify.annotations.Nullable;
 
 import java.lang.reflect.Field;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Queue;
@@ -12,6 +13,8 @@ import java.util.Random;
 import java.util.concurrent.CompletionException;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.locks.LockSupport;
@@ -35,6 +38,8 @@ abstract class Era {
     Slots here;
     Slots there;
     int arrived;
+    private final ExecutorService later =
+            Executors.newSingleThreadExecutor(Thread.ofPlatform().daemon().factory());
     private final List<String> wrong = new CopyOnWriteArrayList<>();
     private int leaks;
 
@@ -139,6 +144,35 @@ abstract class Era {
                 complain("%s failed, and neither side had ended it: %s".formatted(end, reason));
             }
         }
+    }
+
+    /** Has another thread do something, in order. */
+    final void later(Runnable what) {
+        later.execute(
+                () -> {
+                    try {
+                        what.run();
+                    } catch (Throwable thrown) {
+                        thrown.printStackTrace(System.out);
+                        complain("what was left for later ended with " + thrown);
+                    }
+                });
+    }
+
+    /** Waits until all of that is done; no more may come. */
+    final void awaitLater() {
+        later.close();
+    }
+
+    /** Starts a client that reconnects at once. */
+    final MessageClient startClient(
+            MessageServer server,
+            MessagingOptions options,
+            @Nullable MessageHandler handler,
+            Consumer<MessageChannel> opened) {
+        ReconnectOptions quick =
+                ReconnectOptions.DEFAULTS.withPauses(Duration.ofMillis(1), Duration.ofMillis(4));
+        return MessageClient.start(near, server.localAddress(), options, quick, handler, opened);
     }
 
     /** Runs clients on threads of their own, each with random choices of its own, to their end. */

@@ -20,7 +20,6 @@ import java.util.Random;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.CopyOnWriteArrayList;
-import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.Consumer;
@@ -47,7 +46,6 @@ final class MessageEra extends Era {
     private final int clients;
     private final List<Life> lives = new CopyOnWriteArrayList<>();
     private final Map<MessageChannel, MessageSide> sides = new ConcurrentHashMap<>();
-    final LinkedBlockingQueue<Runnable> kept = new LinkedBlockingQueue<>(); // messages
     private final Map<InetSocketAddress, MessageChannel> accepted = new ConcurrentHashMap<>();
     private final AtomicLong bytesLeft;
     private final AtomicInteger operations = new AtomicInteger(); // of the server on exposed memory
@@ -437,7 +435,6 @@ final class MessageEra extends Era {
 
     @Override
     void course() throws Exception {
-        Thread janitor = Thread.ofPlatform().daemon().start(this::releaseKept);
         if (place.address == null) {
             runPairs();
         } else {
@@ -447,22 +444,9 @@ final class MessageEra extends Era {
         await("messages", () -> lives.stream().allMatch(Life::isReported));
         await("exposures", () -> exposed.stream().allMatch(one -> one.ends.get() > 0));
         await("threads that receive", () -> threads.get() == 0);
-        kept.add(janitor::interrupt);
-        janitor.join();
+        awaitLater();
         lives.forEach(Life::settle);
         exposed.forEach(Exposed::settle);
-    }
-
-    private void releaseKept() {
-        try {
-            while (true) {
-                kept.take().run();
-            }
-        } catch (InterruptedException e) {
-            // all are released
-        } catch (Throwable thrown) {
-            complain("the release of messages ended with " + thrown);
-        }
     }
 
     private void runServer() throws Exception {
@@ -473,14 +457,8 @@ final class MessageEra extends Era {
             List<MessageClient> all = new ArrayList<>();
             for (int i = 0; i < clients; i++) {
                 MessageClient client =
-                        MessageClient.start(
-                                near,
-                                server.localAddress(),
-                                ofClients,
-                                ReconnectOptions.DEFAULTS.withPauses(
-                                        Duration.ofMillis(1), Duration.ofMillis(4)),
-                                receives ? null : this::answered,
-                                this::opened);
+                        startClient(
+                                server, ofClients, receives ? null : this::answered, this::opened);
                 all.add(client);
                 running.add(by -> client(() -> sides.get(client.channel(LONG)), by));
             }

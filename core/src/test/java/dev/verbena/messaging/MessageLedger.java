@@ -54,7 +54,7 @@ public final class MessageLedger {
 
         /** Whether a connection that neither of its sides has ended may end with this status. */
         protected boolean mayEndWith(Status status) {
-            return true;
+            return status != Status.INTERNAL_ERROR; // a handler threw, or one broke the protocol
         }
 
         /** After all else is closed: complains about what is left. Returns how much that is. */

@@ -238,7 +238,7 @@ final class MessageSide {
     }
 
     private void keep(int number, Message message) {
-        era.kept.add(
+        era.later(
                 () -> {
                     in.check(number, message.data());
                     message.release();
