@@ -213,7 +213,7 @@ class ServiceHabitsTest {
         }
     }
 
-    /** As by a timer of the program's: nobody would close the channel. */
+    /** A timer of the program may fail it. Nothing else would close the channel then. */
     @Test
     void aConnectWhosePromiseHasFailedClosesItsChannel() throws Exception {
         try (Connected pair =
