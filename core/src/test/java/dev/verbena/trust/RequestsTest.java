@@ -12,6 +12,8 @@ import org.junit.jupiter.api.Timeout;
 
 import java.net.InetAddress;
 import java.util.Random;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
 
 /** Random requests on a device that does not exist, which refuses and fails at random. */
@@ -47,6 +49,8 @@ class RequestsTest {
             device.vendorId = VENDORS[random.nextInt(VENDORS.length)];
             device.carriesBytes = true;
             device.pollsToFlush = random.nextBoolean() ? 0 : random.nextInt(100);
+            device.flusher =
+                    CompletableFuture.delayedExecutor(random.nextInt(20), TimeUnit.MILLISECONDS);
             FakeConnections network = new FakeConnections();
             network.devices.put(HERE, "fake0");
             return new OnFakeDevice(device, network, random.nextInt(8) == 0);

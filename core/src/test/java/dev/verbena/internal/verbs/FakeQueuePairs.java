@@ -375,6 +375,16 @@ final class FakeQueuePairs {
         }
         if (pair.pollsToFlush == 0) {
             flush(pair);
+        } else {
+            settings.flusher.execute(() -> flushIfDue(pair));
+        }
+    }
+
+    private void flushIfDue(QueuePair pair) {
+        synchronized (settings) {
+            if (pair.pollsToFlush > 0 && byNumber.get(pair.number) == pair) {
+                flush(pair);
+            }
         }
     }
 

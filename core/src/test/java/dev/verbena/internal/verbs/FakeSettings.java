@@ -11,6 +11,7 @@ import java.util.Map;
 import java.util.Queue;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.Executor;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.Consumer;
 import java.util.function.IntSupplier;
@@ -225,6 +226,9 @@ abstract class FakeSettings extends DeviceControl {
      * flushed, which hardware does at its own pace; 0 for at once.
      */
     public volatile int pollsToFlush;
+
+    /** Flushes it if no one polls: by default, it never does. */
+    public volatile Executor flusher = flush -> {};
 
     /** What happens before each of those steps; it may throw. */
     public volatile Runnable beforeErrorStep = NOTHING;
