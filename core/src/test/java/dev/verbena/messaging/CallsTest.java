@@ -9,6 +9,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
 import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assertions.catchThrowable;
 
 import dev.verbena.Status;
 import dev.verbena.VerbenaException;
@@ -19,6 +20,7 @@ import net.jqwik.api.Property;
 import net.jqwik.api.constraints.IntRange;
 import net.jqwik.api.constraints.Size;
 
+import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -198,10 +200,10 @@ class CallsTest {
         List<Call> open = new ArrayList<>();
         try (Rig rig = new Rig(SMALL, open::add)) {
             for (int i = 0; i < CallTable.MOST; i++) {
-                CompletableFuture<String> call = rig.call("x", SECOND);
+                CompletableFuture<String> call = rig.call("x", i == 0 ? LONG : SECOND);
                 rig.two.run();
                 assertThat(call).isNotDone();
-                if (cancelled) {
+                if (cancelled && i > 0) {
                     call.cancel(false);
                 }
             }
@@ -209,7 +211,7 @@ class CallsTest {
             assertThat(open).hasSize(CallTable.MOST);
             CompletableFuture<String> oneMore = rig.call("one more");
             assertThat(failure(oneMore)).isEqualTo(Status.NO_MORE_ENTRIES);
-            assertThat(oneMore.exceptionNow()).hasMessageContaining("512 of them were given up");
+            assertThat(oneMore.exceptionNow()).hasMessageContaining("511 of them were given up");
             open.removeFirst().answer(text("late"));
             rig.two.run();
             CompletableFuture<String> next = rig.call("next");
@@ -227,12 +229,17 @@ class CallsTest {
     /** A peer that is none of ours; its credit comes back at once. */
     @Test
     void aPeerThatDoesNotWaitForAnswersLosesItsChannel() {
+        List<Call> calls = new ArrayList<>();
         try (OneThread two = OneThread.open()) {
             MessageChannel a = new MessageChannel(two.poller, SMALL, (channel, message) -> {});
-            MessageChannel b = new MessageChannel(two.pollerOfB, SMALL, Calls.answeredBy(c -> {}));
+            Calls adds = Calls.answeredBy(calls::add);
+            MessageChannel b = new MessageChannel(two.pollerOfB, SMALL, adds);
             ChannelsByHand.connect(a, b);
             assertThat(callUntilRefused(two, a, CallTable.MOST)).isEqualTo(CallTable.MOST);
             assertThat(b.isOpen()).isTrue();
+            ThrowingCallable answer = () -> calls.getFirst().answer(text("not sent"));
+            assertThat(CompletableFuture.supplyAsync(() -> catchThrowable(answer)).join())
+                    .isInstanceOf(WrongThreadException.class);
             assertThat(callUntilRefused(two, a, 1)).isOne();
             assertThat(b.isOpen()).isFalse();
             assertThat(b.closeReason()).hasMessageContaining("more than 512 times without waiting");
@@ -424,6 +431,20 @@ class CallsTest {
     }
 
     @Test
+    void aRequestIsNotReadAfterItsAnswerEvenInItsHandler() {
+        CallHandler handler =
+                call -> {
+                    call.answer(text("x"));
+                    assertThatIllegalStateException().isThrownBy(call::data);
+                    assertThatIllegalStateException().isThrownBy(call::retain);
+                };
+        try (Rig rig = new Rig(SMALL, handler)) {
+            assertThat(rig.call("x")).isCompletedWithValue("x");
+            rig.assertThatBothAreOpen();
+        }
+    }
+
+    @Test
     void aRequestIsReadUntilItsHandlerReturns() {
         List<Call> calls = new ArrayList<>();
         try (Rig rig = new Rig(SMALL, calls::add)) {
@@ -597,6 +618,16 @@ class CallsTest {
         }
     }
 
+    @Test
+    void aReasonThatIsTooLongIsCut() {
+        try (Rig rig = new Rig(SMALL.withMaxMessage(5000).withEagerLimit(5000), null)) {
+            CompletableFuture<String> answer = rig.call("x"); // number 0
+            assertThat(rig.b.trySend(message(CallTable.FAILURE, 5000))).isEqualTo(Status.SUCCESS);
+            rig.two.run();
+            assertThat(answer.exceptionNow().getMessage()).hasSize(CallTable.MOST_REASON);
+        }
+    }
+
     /** Calls B, as a peer would that releases nothing, until it has no credit. */
     private static int callUntilRefused(OneThread two, MessageChannel a, int most) {
         for (int i = 0; i < most; i++) {
@@ -641,6 +672,13 @@ class CallsTest {
             assertThat(b.receives.outstanding())
                     .as("other channels have all receives")
                     .isEqualTo(b.receives.count());
+            int returned = b.credits.returnedMessages();
+            kept.subList(0, SMALL.receives / 2).forEach(Message::release); // which A reports
+            two.run();
+            assertThat(kept).hasSizeGreaterThan(SMALL.receives);
+            assertThat(b.credits.returnedMessages() - returned)
+                    .as("one for each answer that was sent")
+                    .isEqualTo(kept.size() - SMALL.receives);
             for (int i = 0; i < kept.size(); i++) { // which grows
                 kept.get(i).release();
                 two.run();
@@ -670,6 +708,28 @@ class CallsTest {
                     .withCauseInstanceOf(CallFailedException.class)
                     .withMessageContaining("no registered memory for its answer");
             assertThat(b.isOpen()).isTrue();
+        }
+    }
+
+    /** There may be none for a second one, either. */
+    @Test
+    void anErrorWithoutMemoryEndsTheChannel() {
+        MessagingOptions large = SMALL.withEagerLimit(1000).withMaxMessage(10_000);
+        try (OneThread two = OneThread.open()) {
+            MessageChannel a = new MessageChannel(two.poller, large, Calls.outgoing());
+            CallHandler handler =
+                    call -> {
+                        two.device.controlError = Errno.ENOMEM;
+                        call.fail("x".repeat(CallTable.MOST_REASON));
+                    };
+            MessageChannel b = new MessageChannel(two.pollerOfB, large, Calls.answeredBy(handler));
+            ChannelsByHand.connect(a, b);
+            var _ = Calls.call(a, text("x"), LONG, CallsTest::string);
+            two.run();
+            assertThat(b.closeReason())
+                    .hasMessageContaining("an answer could not be sent")
+                    .extracting(VerbenaException::status)
+                    .isEqualTo(Status.INSUFFICIENT_RESOURCES);
         }
     }
 

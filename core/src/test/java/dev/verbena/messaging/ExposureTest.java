@@ -277,6 +277,8 @@ class ExposureTest {
             for (int i = 0; i < 16; i++) {
                 all.add(two.expose(WRITE, LONG));
             }
+            assertThat(two.a.trySend(text("the peer does not know them")))
+                    .isEqualTo(Status.NO_MORE_ENTRIES);
             while (two.a.trySend(text("all of them")) == Status.NO_MORE_ENTRIES) {
                 two.run();
             }

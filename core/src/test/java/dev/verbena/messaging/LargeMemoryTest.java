@@ -15,6 +15,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
+import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.time.Duration;
@@ -63,7 +64,12 @@ class LargeMemoryTest extends ReceivedMessages {
             assertThat(memory.take(5000, two.a, 0, 0)).as("is to be cleared").isNull();
             memory.tick(2);
             assertThat(memory.take(5000, two.a, 0, 0)).isSameAs(small);
-            List.of(big, small, another).forEach(memory::giveBack);
+            memory.giveBack(big);
+            memory.tick(3);
+            assertThat(memory.take(300 << 20, two.a, 0, 0)).isSameAs(big);
+            LargeMemory.Block next = memory.take(5000, two.b, 0, 0);
+            assertThat(next).as("to clear takes a quarter of the time").isNotNull();
+            List.of(big, small, another, next).forEach(memory::giveBack);
         }
     }
 
@@ -111,6 +117,25 @@ class LargeMemoryTest extends ReceivedMessages {
                     .hasMessageContaining("a write of a large message was refused")
                     .extracting(MessagingException::status)
                     .isEqualTo(Status.ACCESS_VIOLATION);
+        }
+    }
+
+    /** A block for its copy would be a native object that is left. */
+    @Test
+    void aSendWhoseMemoryGoesWhileItWaitsKeepsNoBlock() {
+        keeps = true;
+        try (OneThread two = open(OPTIONS)) {
+            while (two.a.trySend(message(10)).isSuccess()) {
+                two.run();
+            }
+            CompletableFuture<Void> waits;
+            try (Arena arena = Arena.ofShared()) {
+                waits = two.a.sendAsync(arena.allocate(2000));
+            }
+            kept.forEach(Message::release);
+            two.run();
+            assertThat(waits.exceptionNow()).isInstanceOf(IllegalStateException.class);
+            assertThat(two.a.isOpen()).isTrue();
         }
     }
 

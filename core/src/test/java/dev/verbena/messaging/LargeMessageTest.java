@@ -365,6 +365,29 @@ class LargeMessageTest extends ReceivedMessages {
         }
     }
 
+    /** Those that the peer offers no memory for count as requests do. */
+    @Test
+    void noMoreAreAnnouncedThanMayBeOutstanding() {
+        keeps = true;
+        MessagingOptions options =
+                LARGE.withMaxMessage(2000).withReceives(16).withLargeMemory(0); // one at a time
+        try (OneThread two = open(options);
+                MemoryRegion region = two.poller.domain().allocate(2000, Access.LOCAL_WRITE)) {
+            for (int i = 0; i < 10; i++) {
+                var _ = two.a.sendAsync(new BufferList(1).add(region, 0, 1001 + i));
+            }
+            two.run();
+            assertThat(got).hasSize(1);
+            assertThat(two.frames(two.a, Frame.LARGE)).isEqualTo(1 + options.outstanding);
+            while (got.size() < 10) {
+                kept.removeFirst().release();
+                two.run();
+            }
+            releaseKept();
+            assertThat(got).extracting(one -> one.length).isSorted().doesNotHaveDuplicates();
+        }
+    }
+
     /** The poller's memory is freed with it, so none is missing. */
     @Test
     void aMessageThatIsRefusedGivesItsCopyBack() {
@@ -511,12 +534,13 @@ class LargeMessageTest extends ReceivedMessages {
         return bytes;
     }
 
-    /** A block of 5 KiB for 2 bytes counts as 5 KiB. */
-    @Test
-    void blocksCountNotBytes() {
+    /** A block of 5 KiB for 2 bytes counts as 5 KiB: two fit the limit. */
+    @ParameterizedTest
+    @ValueSource(ints = {10, 14})
+    void blocksCountNotBytes(int kibibytes) {
         keeps = true;
         MessagingOptions options =
-                LARGE.withEagerLimit(1).withMaxMessage(2).withLargeMemory(10 << 10);
+                LARGE.withEagerLimit(1).withMaxMessage(2).withLargeMemory(kibibytes << 10);
         try (OneThread two = open(options)) {
             for (int i = 0; i < 4; i++) {
                 var _ = two.a.sendAsync(message(2));

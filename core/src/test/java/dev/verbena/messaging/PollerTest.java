@@ -165,6 +165,27 @@ class PollerTest {
         device.dispose();
     }
 
+    @Test
+    void anInterruptEndsAReceiveOnThePollingThread() {
+        FakeDevice device = new FakeDevice();
+        try (Adapter adapter = FakeAdapters.open(device);
+                Poller poller = Poller.onThisThread(adapter, IdleStrategy.events())) {
+            MessageChannel channel =
+                    new MessageChannel(poller, MessagingOptions.DEFAULTS, null); // nothing comes
+            device.waits.add(
+                    () -> {
+                        Thread.currentThread().interrupt();
+                        return EventWait.EVENT;
+                    });
+            Duration most = Duration.ofSeconds(20);
+            long start = System.nanoTime();
+            assertThatThrownBy(() -> channel.receive(most))
+                    .isInstanceOf(InterruptedException.class);
+            assertThat(Duration.ofNanos(System.nanoTime() - start)).isLessThan(most.dividedBy(2));
+        }
+        device.dispose();
+    }
+
     /** As one does that copies a message of a GiB; a tick comes every 100 ms. */
     @Test
     void aThreadThatHoldsUpAChannelHoldsUpNoOther() throws Exception {

@@ -407,6 +407,20 @@ class SharedReceivesTest {
         }
     }
 
+    /** Nor does it hold the memory of receives that were closed. */
+    @Test
+    void aMessageThatIsDetachedAfterItsPollerHoldsNothing() {
+        try (OneThread two = new OneThread(OPTIONS, handler)) {
+            keeps = true;
+            sendAll(two.a, "kept");
+            two.run();
+            two.poller.close();
+            two.pollerOfB.close();
+            kept.forEach(Message::detach);
+            assertThat(text(kept.getLast())).isEqualTo("kept" + (CREDIT - 1));
+        } // no native object is left
+    }
+
     /** Then no poll finds a full batch. */
     @Test
     void thePoolGrowsWhenMessagesAreKept() {

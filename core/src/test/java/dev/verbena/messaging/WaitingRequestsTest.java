@@ -53,6 +53,20 @@ class WaitingRequestsTest {
         assertThat(waiting.add(request(false))).isFalse();
     }
 
+    /** What waits goes first: there is no room before it was posted. */
+    @Test
+    void whoWasRefusedIsNotToldOfRoomWhileOthersWait() {
+        waiting.onRoom(new Tasks.Task(() -> {}, false));
+        waiting.refused(3, true);
+        assertThat(waiting.anyRefused()).isTrue();
+        assertThat(waiting.add(request(false))).isTrue();
+        assertThat(waiting.anyRefused()).isFalse();
+        waiting.removeFirst();
+        assertThat(waiting.anyRefused()).isTrue();
+        waiting.notifyOfRoom();
+        assertThat(waiting.anyRefused()).as("was told").isFalse();
+    }
+
     @Test
     void theyAreKeptInOrder() {
         Request first = request(true);
