@@ -114,7 +114,7 @@ final class CallTable {
 
     /** As much of a reason as a message has room for. */
     MemorySegment cut(byte[] reason) {
-        int most = Math.clamp(mostBytes(), 0, MOST_REASON);
+        int most = Math.min(mostBytes(), MOST_REASON);
         return MemorySegment.ofArray(reason).asSlice(0, Math.min(reason.length, most));
     }
 

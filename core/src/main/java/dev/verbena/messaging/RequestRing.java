@@ -24,7 +24,7 @@ final class RequestRing<C> {
     private @Nullable Object[] references = new Object[REFERENCES * FIRST];
     private int[] numbers;
     private int slots = FIRST; // a power of two
-    private int next;
+    private int next; // number; wraps around
     private int outstanding;
     private int unmarked; // of those: posted since the last tick
 
@@ -92,7 +92,7 @@ final class RequestRing<C> {
         if (references[at + 1] != attachment) {
             references[at + 1] = attachment;
         }
-        next = next + 1 & Integer.MAX_VALUE;
+        next++;
         outstanding++;
         unmarked++;
     }
