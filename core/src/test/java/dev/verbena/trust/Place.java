@@ -59,6 +59,11 @@ class Place implements AutoCloseable {
         return false;
     }
 
+    /** How long a thread waits that finds a queue full, or nothing to poll. */
+    long pauseNanos() {
+        return 20_000;
+    }
+
     /** Called now and then while requests are posted. */
     void tidy() {}
 

@@ -85,7 +85,7 @@ final class RequestLife {
     }
 
     void pause() {
-        LockSupport.parkNanos(20_000);
+        LockSupport.parkNanos(place.pauseNanos());
     }
 
     int budget(Random by) {

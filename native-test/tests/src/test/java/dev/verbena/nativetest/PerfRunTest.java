@@ -28,7 +28,7 @@ import java.util.regex.Pattern;
 @Timeout(120)
 class PerfRunTest {
     private static final Pattern LISTENING = Pattern.compile("Listening on \\S+ port (\\d+) .*");
-
+    private static final String ENDLESS = " --iterations 10000000 --warmup 0";
     private static final Pattern MEASURING = Pattern.compile(".*measuring: .*");
 
     private final Deque<AutoCloseable> toClose = new ArrayDeque<>();
@@ -282,11 +282,11 @@ class PerfRunTest {
     void saysThatTheServerIsGone(String line) throws Exception {
         Spawned server = spawn("server", "--bind", serverIp(), "--port", "0");
         int port = Integer.parseInt(server.await(LISTENING).group(1));
-        Spawned client = endless(line, Integer.toString(port));
+        ToolRun client = client(port, line + ENDLESS + " --timeout 60");
         client.await(MEASURING);
         server.close();
-        client.await(Pattern.compile("The server disconnected in the middle of a measurement"));
-        assertThat(client.process().waitFor()).isEqualTo(1);
+        assertThat(client.exitCode()).isEqualTo(1);
+        assertThat(client.err()).contains("The server disconnected in the middle of a measurement");
     }
 
     /** A client that measures until something ends it, and is a process of its own. */
@@ -294,7 +294,7 @@ class PerfRunTest {
         List<String> words = new ArrayList<>(List.of(line.split(" ")));
         words.add(2, serverIp());
         words.addAll(List.of("--from", clientIp(), "--port", port));
-        words.addAll(List.of("--iterations", "10000000", "--warmup", "0"));
+        words.addAll(List.of(ENDLESS.strip().split(" ")));
         return spawn(words.toArray(String[]::new));
     }
 

@@ -57,11 +57,16 @@ final class ToolRun implements AutoCloseable {
 
     /** Where a server listens, once it does. */
     int port() {
-        Deadline deadline = Deadline.of("word of %s listening".formatted(name));
+        return Integer.parseInt(await(LISTENING).group(1));
+    }
+
+    /** Waits until it has printed this. */
+    Matcher await(Pattern pattern) {
+        Deadline deadline = Deadline.of("\"%s\" of %s".formatted(pattern, name));
         while (true) {
-            Matcher matcher = LISTENING.matcher(out.toString());
+            Matcher matcher = pattern.matcher(out() + err());
             if (matcher.find()) {
-                return Integer.parseInt(matcher.group(1));
+                return matcher;
             }
             if (exit.isDone()) {
                 throw new AssertionError(name + " ended: " + this);
