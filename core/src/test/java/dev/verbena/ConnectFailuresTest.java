@@ -199,6 +199,22 @@ class ConnectFailuresTest extends ConnectorRig {
         assertThat(e).hasMessageContaining("fake1").hasMessageContaining("fake0");
     }
 
+    @Test
+    void anAttemptThatCannotAskWhichDeviceItLeadsByFailsAtOnce() {
+        OutOfMemoryError error = new OutOfMemoryError("test");
+        network.beforeStep =
+                step -> {
+                    if (step.equals("describe")) {
+                        throw error;
+                    }
+                };
+        ConnectionOptions from = DEFAULTS.withLocalAddress(new InetSocketAddress(HERE, 0));
+        VerbenaException e =
+                failure(() -> connector().connect(near, new InetSocketAddress(HERE, 7), from));
+        assertThat(e.status()).isEqualTo(Status.CONNECTION_ABORTED); // and no timeout
+        assertThat(e).hasRootCause(error);
+    }
+
     @ParameterizedTest
     @ValueSource(strings = {"127.0.0.1", "::1"})
     void loopbackIsExplained(String loopback) {

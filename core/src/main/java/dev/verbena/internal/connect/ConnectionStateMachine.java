@@ -212,7 +212,15 @@ public final class ConnectionStateMachine implements ConnectionEvents.Handler {
 
     @Override
     public void handle(ConnectionEvent event) {
-        apply(() -> actions.concerns(event) ? new Event(trigger(event), event) : null);
+        apply(() -> actions.concerns(event) ? input(event) : null);
+    }
+
+    private ConnectionInput input(ConnectionEvent event) {
+        try {
+            return new Event(trigger(event), event);
+        } catch (RuntimeException | Error e) { // no memory to ask which device it is
+            return new Failing(ConnectionTrigger.ADDRESS_ERROR, FailureMessages.thrown(e));
+        }
     }
 
     /** What an event means depends on a fact or two beside its kind. */
