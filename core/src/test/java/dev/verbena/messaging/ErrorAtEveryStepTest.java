@@ -124,7 +124,6 @@ class ErrorAtEveryStepTest {
         return Thread.getAllStackTraces().keySet().stream()
                 .filter(thread -> !before.contains(thread))
                 .filter(thread -> thread.getName().startsWith("verbena-"))
-                .filter(thread -> !thread.getName().equals("verbena-kept-callbacks"))
                 .count();
     }
 

@@ -64,12 +64,17 @@ public final class AdapterEvents {
         this.control = control;
         this.listeners = new EventListeners(device);
         Threads.CALLBACKS.prepare();
-        this.eventFd = (int) Errno.check(Descriptors.newEventFd(), "eventfd", "");
+        int made = -1;
         try {
+            made = (int) Errno.check(Descriptors.newEventFd(), "eventfd", "");
+            this.eventFd = made;
             this.thread =
                     Thread.ofPlatform().daemon().name("verbena-events-" + device).start(this::run);
         } catch (Throwable t) {
-            Descriptors.close(eventFd);
+            if (made >= 0) {
+                Descriptors.close(made);
+            }
+            Threads.CALLBACKS.release();
             throw t;
         }
     }
@@ -175,6 +180,7 @@ public final class AdapterEvents {
         } catch (Throwable t) {
             threadFailed(t); // may close the adapter
         }
+        Threads.CALLBACKS.release();
         if (stoppedByItself) {
             closeDescriptors();
         }

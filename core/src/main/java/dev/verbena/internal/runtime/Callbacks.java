@@ -1,12 +1,12 @@
 package dev.verbena.internal.runtime;
 
+import dev.verbena.internal.util.SafeQueue;
 import dev.verbena.internal.util.Uncaught;
 
 import org.jspecify.annotations.Nullable;
 
-import java.util.concurrent.BlockingQueue;
+import java.util.Queue;
 import java.util.concurrent.Executor;
-import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 
 /**
@@ -19,24 +19,38 @@ public final class Callbacks implements Executor {
     private static final long RETRY_MILLIS = 100;
 
     private final Executor threads;
-    private final BlockingQueue<Runnable> kept = new LinkedBlockingQueue<>();
-    private @Nullable Thread keeper; // under this object's lock
 
-    /**
-     * Makes one; {@link #prepare} has to be called before the first callback. The executor runs
-     * each callback at once on a thread of its own, or throws.
-     */
+    // Under this object's lock.
+    private final Queue<Runnable> kept = new SafeQueue<>();
+    private int users;
+    private @Nullable Thread keeper;
+
+    /** Makes one. The executor runs each callback at once on a thread of its own, or throws. */
     public Callbacks(Executor threads) {
         this.threads = threads;
     }
 
     /**
-     * Starts the thread that retries the callbacks that are kept. When it is needed it could not be
-     * started any more.
+     * Starts the thread that retries the callbacks that are kept, until {@link #release}: when it
+     * is needed it could not be started any more.
      */
     public synchronized void prepare() {
+        startKeeper();
+        users++;
+    }
+
+    /**
+     * Takes a {@link #prepare} back. After the last one the thread ends when it has nothing left to
+     * do: it would keep the class loader of a program that has ended.
+     */
+    public synchronized void release() {
+        users--;
+        notifyAll();
+    }
+
+    private void startKeeper() {
         if (keeper == null) {
-            keeper = Thread.ofPlatform().daemon().name("verbena-kept-callbacks").start(this::keep);
+            keeper = Threads.shared().name("verbena-kept-callbacks").start(this::keep);
         }
     }
 
@@ -45,18 +59,40 @@ public final class Callbacks implements Executor {
         try {
             threads.execute(callback);
         } catch (Throwable t) {
-            kept.add(callback);
+            keep(callback);
         }
     }
 
+    private synchronized void keep(Runnable callback) {
+        kept.add(callback);
+        notifyAll();
+        Uncaught.run(this::startKeeper); // if it cannot be, the next prepare() does it
+    }
+
     private void keep() {
-        while (true) {
+        boolean more = true;
+        while (more) {
             try {
-                start(kept.take());
+                Runnable next = next();
+                more = next != null;
+                if (next != null) {
+                    start(next);
+                }
             } catch (InterruptedException e) {
                 continue; // no code interrupts this thread
             }
         }
+    }
+
+    /** Waits for a callback; null if the thread is to end. */
+    private synchronized @Nullable Runnable next() throws InterruptedException {
+        while (kept.isEmpty() && users > 0) {
+            wait();
+        }
+        if (kept.isEmpty()) {
+            keeper = null;
+        }
+        return kept.poll();
     }
 
     /** Tries until a thread can be started; the reason why not is reported once. */

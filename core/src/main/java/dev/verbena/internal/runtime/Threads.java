@@ -6,12 +6,15 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Executor;
 import java.util.concurrent.SynchronousQueue;
+import java.util.concurrent.ThreadFactory;
 import java.util.concurrent.ThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 
 /** The threads that run the program's callbacks, and waiting with a timeout. */
 public final class Threads {
+    private static final ThreadFactory NAMED = shared().name("verbena-callback-", 0).factory();
+
     /**
      * Runs each callback on a thread that it has for itself meanwhile: a callback that waits holds
      * up no other, and not the event thread. Throws when no thread can be started.
@@ -28,12 +31,26 @@ public final class Threads {
                     5,
                     TimeUnit.SECONDS,
                     new SynchronousQueue<>(), // holds no task
-                    Thread.ofPlatform().daemon().name("verbena-callback-", 0).factory());
+                    Threads::forCallbacks);
 
     /** Runs callbacks that must not be lost when no thread can be started. */
     public static final Callbacks CALLBACKS = new Callbacks(POOL);
 
     private Threads() {}
+
+    /**
+     * A daemon that serves all of the program, or several programs: it keeps nothing of the thread
+     * that happens to need it first, which may be an application that is undeployed later.
+     */
+    static Thread.Builder.OfPlatform shared() {
+        return Thread.ofPlatform().daemon().inheritInheritableThreadLocals(false);
+    }
+
+    private static Thread forCallbacks(Runnable callbacks) {
+        Thread thread = NAMED.newThread(callbacks);
+        thread.setContextClassLoader(Threads.class.getClassLoader());
+        return thread;
+    }
 
     private interface Wait {
         boolean until(long nanoseconds) throws InterruptedException;

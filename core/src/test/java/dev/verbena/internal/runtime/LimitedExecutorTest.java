@@ -13,6 +13,7 @@ import org.junit.jupiter.api.extension.RegisterExtension;
 import java.time.Duration;
 import java.util.ArrayDeque;
 import java.util.List;
+import java.util.Objects;
 import java.util.Queue;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.CopyOnWriteArrayList;
@@ -157,6 +158,29 @@ class LimitedExecutorTest {
         }
     }
 
+    @Test
+    void threadsOfCallbacksHaveNothingOfTheThreadThatNeedsThemFirst() throws Exception {
+        InheritableThreadLocal<String> inherited = new InheritableThreadLocal<>();
+        BlockingQueue<Object> seen = new LinkedBlockingQueue<>();
+        Thread first =
+                Thread.ofPlatform()
+                        .start(
+                                () -> {
+                                    inherited.set("an application's");
+                                    Thread.currentThread().setContextClassLoader(null);
+                                    Threads.POOL.execute(
+                                            () -> {
+                                                seen.add(Objects.toString(inherited.get(), "none"));
+                                                seen.add(
+                                                        Thread.currentThread()
+                                                                .getContextClassLoader());
+                                            });
+                                });
+        first.join();
+        assertThat(seen.poll(30, TimeUnit.SECONDS)).isEqualTo("none");
+        assertThat(seen.poll(30, TimeUnit.SECONDS)).isSameAs(Threads.class.getClassLoader());
+    }
+
     @Nested
     class Kept {
         @Test
@@ -171,6 +195,17 @@ class LimitedExecutorTest {
             }
             assertThat(called.await(30, TimeUnit.SECONDS)).as("all are called back").isTrue();
             assertThat(reported.poll(30, TimeUnit.SECONDS)).isSameAs(NO_THREAD);
+        }
+
+        @Test
+        void alsoAfterTheLastRelease() throws Exception {
+            Callbacks callbacks = new Callbacks(LimitedExecutorTest.this::thread);
+            callbacks.prepare();
+            callbacks.release();
+            CountDownLatch called = new CountDownLatch(1);
+            threadsToFail.set(2);
+            callbacks.execute(called::countDown);
+            assertThat(called.await(30, TimeUnit.SECONDS)).isTrue();
         }
     }
 }
