@@ -177,6 +177,25 @@ class AsyncChannelTest {
         }
     }
 
+    /** It must not believe that there is a connection. */
+    @Test
+    void aServerThatIsNoChannelIsNotEstablished() throws Exception {
+        try (FakeFabric fabric = new FakeFabric();
+                Poller poller = Poller.start(fabric.adapter, IdleStrategy.events());
+                Listener _ = listen(fabric);
+                MessageChannel unused = new MessageChannel(poller, SMALL, null)) {
+            CompletableFuture<MessageChannel> asked =
+                    MessageChannel.connectAsync(poller, port(PORT), SMALL, null);
+            try (Connector foreign = requests.take()) {
+                CompletableFuture<Void> accepted =
+                        foreign.acceptAsync(unused.pair, ConnectionOptions.DEFAULTS);
+                assertThatThrownBy(() -> get(asked))
+                        .hasMessageContaining("does not use this version of channels");
+                assertThatThrownBy(() -> get(accepted)).isInstanceOf(ExecutionException.class);
+            }
+        }
+    }
+
     @Test
     void aConnectFailsWithoutAServer() {
         try (FakeFabric fabric = new FakeFabric();
@@ -200,6 +219,21 @@ class AsyncChannelTest {
                 Until.holds(() -> poller.counters().channels() == 0);
                 assertThat(request.toString()).isNotEmpty();
             }
+        }
+    }
+
+    @Test
+    void norDoesOneThatIsCancelledBeforeItAsks() {
+        MessagingOptions options =
+                SMALL.withConnection(ConnectionOptions.DEFAULTS.withDeadline(LONG.multipliedBy(2)));
+        try (FakeFabric fabric = new FakeFabric();
+                Listener _ = listen(fabric);
+                Poller poller = Poller.onThisThread(fabric.adapter, IdleStrategy.busySpin())) {
+            assertThat(MessageChannel.connectAsync(poller, port(PORT), options, null).cancel(false))
+                    .isTrue();
+            int ignored = poller.poll(); // asks
+            Until.holds(() -> poller.poll() >= 0 && poller.counters().channels() == 0);
+            requests.forEach(Connector::close);
         }
     }
 

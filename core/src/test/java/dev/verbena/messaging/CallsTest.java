@@ -339,11 +339,16 @@ class CallsTest {
         }
     }
 
-    @Test
-    void anAnswerMayBeKept() {
+    @ParameterizedTest
+    @ValueSource(booleans = {false, true})
+    void anAnswerMayBeKept(boolean onTheHeap) {
         try (Rig rig = new Rig(SMALL, call -> call.answer(call.data()))) {
             CompletableFuture<Message> answer =
-                    Calls.call(rig.a, text("keep"), LONG, Message::retain);
+                    Calls.call(
+                            rig.a,
+                            text("keep"),
+                            LONG,
+                            onTheHeap ? Message::detach : Message::retain);
             rig.two.run();
             assertThat(string(answer.join())).isEqualTo("keep");
             assertThat(answer.join().buffer().get(ValueLayout.JAVA_BYTE, 0)).isEqualTo((byte) 'k');

@@ -123,6 +123,18 @@ class EndByPeerTest {
         }
     }
 
+    /** What the device does to a connection that this side closes is not the peer's fault. */
+    @Test
+    void itIsNoReasonWhileThisSideCloses() {
+        connect();
+        channel.reason.closing();
+        peerWrites(REVOKED);
+        channel.reason.refused("a send", Status.CONNECTION_INVALID);
+        assertThat(channel.isOpen()).isTrue();
+        channel.disconnected(Status.CONNECTION_ABORTED);
+        endsBecauseOf("the connection was lost", Status.CONNECTION_ABORTED);
+    }
+
     @Test
     void aQueuePairThatBreaksIsNotThePeersFault() {
         connect();

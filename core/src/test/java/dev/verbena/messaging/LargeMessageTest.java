@@ -13,6 +13,7 @@ import dev.verbena.BufferPool;
 import dev.verbena.BufferPoolOptions;
 import dev.verbena.FakeAdapters;
 import dev.verbena.MemoryRegion;
+import dev.verbena.OpFlags;
 import dev.verbena.PooledBuffer;
 import dev.verbena.RegisteredArena;
 import dev.verbena.RemoteMemory;
@@ -385,6 +386,30 @@ class LargeMessageTest extends ReceivedMessages {
             }
             releaseKept();
             assertThat(got).extracting(one -> one.length).isSorted().doesNotHaveDuplicates();
+        }
+    }
+
+    @Test
+    void memoryThatIsOfferedTakesNoExposure() {
+        try (OneThread two = open(LARGE)) {
+            two.a.trySend(message(2000)).orThrow();
+            while (two.frames(two.b, Frame.OFFER) == 0) {
+                int ignored = two.pollerOfB.poll();
+            }
+            for (int i = 0; i < LARGE.exposures; i++) {
+                Exposure exposure =
+                        two.b
+                                .ownMemory()
+                                .tryExpose(
+                                        two.other,
+                                        0,
+                                        8,
+                                        OneThread.WRITE,
+                                        OneThread.LONG,
+                                        (ended, status, message) -> {},
+                                        null);
+                assertThat(exposure).isNotNull();
+            }
         }
     }
 
@@ -777,13 +802,33 @@ class LargeMessageTest extends ReceivedMessages {
     void whoDoesNotWriteToAnOfferLosesItsChannel() {
         try (OneThread two = open(LARGE)) {
             sendFrame(two, Frame.LARGE, 2 << 20, 0, 0);
-            two.pass(Duration.ofSeconds(4));
-            for (int i = 0; i < 5; i++) { // it answers keep-alives
+            two.pass(Duration.ofSeconds(3));
+            for (int i = 0; i < 6; i++) { // it answers keep-alives
                 sendFrame(two, Frame.CREDIT, 0, 0, 0);
-                two.pass(Duration.ofSeconds(4));
+                two.pass(Duration.ofSeconds(3));
             }
+            assertThat(two.a.isOpen()).as("after 21 s").isTrue();
+            two.pass(Duration.ofSeconds(2)); // twice the timeout, and a second for each MiB
             assertThat(two.a.closeReason())
                     .hasMessageContaining("the peer did not write to memory that it was offered");
+        }
+    }
+
+    /** It could still write the message that is delivered. */
+    @Test
+    void whoGivesBackTheMemoryOfALaterMessageLosesItsChannel() {
+        try (OneThread two = open(LARGE)) {
+            sendFrame(two, Frame.LARGE, 2000, 0, 0);
+            sendFrame(two, Frame.LARGE, 3000, 0, 0);
+            byte[] offer = two.device.sends.getLast().message();
+            assertThat(offer[0]).isEqualTo(Frame.OFFER);
+            two.writeFrame(Frame.WRITTEN, 0, 0);
+            BufferList frame = new BufferList(1).add(two.other, 0, Frame.HEADER_BYTES);
+            int later = Frame.offerToken(MemorySegment.ofArray(offer));
+            two.b.pair.sendAndInvalidate(0, frame, later, OpFlags.SILENT_SUCCESS).orThrow();
+            two.run();
+            assertThat(two.a.closeReason()).hasMessageContaining("invalidated the token");
+            assertThat(two.log).isEmpty();
         }
     }
 

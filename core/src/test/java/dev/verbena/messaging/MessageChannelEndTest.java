@@ -107,6 +107,23 @@ class MessageChannelEndTest {
         }
     }
 
+    @Test
+    void whatHadComeIsNotDeliveredToAHandlerThatHasThrown() {
+        List<String> got = new ArrayList<>();
+        MessageHandler throwing =
+                (channel, message) -> {
+                    got.add(text(message));
+                    throw new IllegalStateException("of a test");
+                };
+        try (OneThread two = new OneThread(SMALL, throwing)) {
+            two.a.trySend(text("first")).orThrow();
+            two.a.trySend(text("second")).orThrow();
+            two.b.disconnected(Status.CONNECTION_INVALID); // then what had come is delivered
+            two.run();
+            assertThat(got).containsExactly("first");
+        }
+    }
+
     /** It is the poller's, and outlives the channel. */
     @Test
     void aMessageThatIsRefusedGivesItsBufferBack() {
@@ -144,6 +161,28 @@ class MessageChannelEndTest {
                 buffers.tick();
             }
             assertThat(two.device.objects()).isEqualTo(objects - 1);
+        }
+    }
+
+    /** Who waited for it may put another channel there. */
+    @Test
+    void whenItIsReportedItsPlacesAreFree() {
+        try (OneThread two = OneThread.open()) {
+            while (two.a.queue.reserve(1)) {
+                continue; // until the queue has no room
+            }
+            List<Object> found = new ArrayList<>();
+            var _ =
+                    two.a
+                            .closed()
+                            .thenRun(
+                                    () -> {
+                                        found.add(two.poller.connections().size());
+                                        found.add(two.a.queue.reserve(1));
+                                    });
+            two.a.abandon();
+            two.run();
+            assertThat(found).containsExactly(0, true);
         }
     }
 

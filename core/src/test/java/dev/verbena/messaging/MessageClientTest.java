@@ -135,6 +135,29 @@ class MessageClientTest {
         }
     }
 
+    @Test
+    void aChannelThatItsProgramClosesAtOnceIsNotGivenOut() throws Exception {
+        Time time = new Time();
+        AtomicBoolean closes = new AtomicBoolean(true);
+        try (FakeFabric fabric = new FakeFabric();
+                Poller poller = Poller.start(fabric.adapter, IdleStrategy.events());
+                MessageServer _ = server(poller, 2, channel -> {});
+                MessageClient client =
+                        client(
+                                poller,
+                                PAUSES,
+                                time,
+                                channel -> {
+                                    if (closes.getAndSet(false)) {
+                                        channel.abort("by its program");
+                                    }
+                                })) {
+            CompletableFuture<MessageChannel> first = client.channel();
+            time.endPause(poller);
+            assertThat(first.get(30, TimeUnit.SECONDS).isOpen()).isTrue();
+        }
+    }
+
     /** Nobody would ever get a channel for which there was no memory once it was established. */
     @Test
     void aChannelThatCannotBeGivenOutIsFollowedByANewOne() throws Exception {
@@ -512,6 +535,23 @@ class MessageClientTest {
             assertThat(connected.closeReason()).hasMessageContaining("its poller was closed");
             time.endPause(poller);
             assertThat(pausing.closed().get(30, TimeUnit.SECONDS)).isEqualTo(Status.CANCELLED);
+        }
+    }
+
+    @Test
+    void theEndOfItsPollerEndsItAfterItsChannel() throws Exception {
+        Time time = new Time();
+        BlockingQueue<MessageChannel> accepted = new LinkedBlockingQueue<>();
+        try (FakeFabric fabric = new FakeFabric();
+                Poller ofServer = Poller.start(fabric.adapter, IdleStrategy.events());
+                MessageServer _ = server(ofServer, 2, accepted::add)) {
+            Poller poller = Poller.start(fabric.adapter, IdleStrategy.events());
+            MessageClient client = client(poller, PAUSES, time, channel -> {});
+            Until.next(accepted).close();
+            time.endPause(poller);
+            MessageChannel second = client.channel(LONG);
+            poller.close();
+            assertThat(client.closeReason()).hasCause(second.closeReason());
         }
     }
 

@@ -61,6 +61,27 @@ class PollerTest {
         device.dispose();
     }
 
+    /** Such as the end of a channel, for which there was no memory. */
+    @Test
+    void aTaskThatFailsDuringTheCloseRunsAgain() {
+        FakeDevice device = new FakeDevice();
+        try (Adapter adapter = FakeAdapters.open(device)) {
+            Poller poller = Poller.onThisThread(adapter, IdleStrategy.busySpin());
+            int[] runs = new int[1];
+            poller.execute(
+                    new Tasks.Task(
+                            () -> {
+                                if (++runs[0] == 1) {
+                                    throw new OutOfMemoryError("injected");
+                                }
+                            },
+                            true));
+            poller.close();
+            assertThat(runs).containsExactly(2);
+        }
+        device.dispose();
+    }
+
     /** Nobody polls any more. */
     @Test
     void afterItsCloseATaskIsRunAtOnce() {
@@ -259,6 +280,29 @@ class PollerTest {
             assertThat(poller.reserve(rest)).isSameAs(first);
             poller.release(first, rest);
             assertThat(poller.reserve(rest)).isSameAs(first);
+            second.broke();
+            poller.release(second, rest + 1);
+            assertThat(poller.reserve(1)).isNotSameAs(second);
+        }
+        device.dispose();
+    }
+
+    /** Each new one is as deep as all before it together. */
+    @Test
+    void noQueueIsDeeperThanTheDeviceSupports() {
+        FakeDevice device = new FakeDevice();
+        try (Adapter adapter = FakeAdapters.open(device);
+                Poller poller = Poller.onThisThread(adapter, IdleStrategy.busySpin())) {
+            int most = adapter.info().maxCompletionQueueDepth();
+            int all = 0;
+            while (all <= 2 * most) {
+                PollerQueue queue = poller.reserve(1);
+                all += queue.queue().depth();
+                while (queue.reserve(1)) {
+                    continue;
+                }
+            }
+            assertThat(poller.reserve(1).queue().depth()).isEqualTo(most);
         }
         device.dispose();
     }

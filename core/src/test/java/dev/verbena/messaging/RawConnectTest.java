@@ -154,6 +154,17 @@ class RawConnectTest {
     }
 
     @Test
+    void aPeerThatSaysNothingHasNoData() {
+        try (Listener silent = listen(request -> {})) {
+            RawConnection client = create();
+            ConnectionOptions options = with(HELLO).withDeadline(Duration.ofMillis(20));
+            assertThatThrownBy(() -> client.connect(silent.localAddress(), options))
+                    .isInstanceOf(VerbenaException.class);
+            assertThat(client.connectionData()).isEmpty();
+        }
+    }
+
+    @Test
     void aClientMayRefuseWhatThePeerAccepted() throws Exception {
         try (Listener listener = listen(this::accept)) {
             RawConnection client = create();

@@ -291,6 +291,7 @@ class SharedReceivesTest {
             two.run();
             assertThat(b.isOpen()).isFalse();
             assertThat(b.receives.queue()).isSameAs(ofPool);
+            assertThat(List.of(ofPool, b.queue)).as("ends with each").allMatch(b::reportsTo);
             assertThat(got).containsExactly("first", "second");
         }
     }
