@@ -98,7 +98,6 @@ public final class Exposure implements AutoCloseable {
         token = bound.remoteToken();
         callback = reported;
         attachment = attached;
-        why = Status.CANCELLED;
         timeOut(ticks);
     }
 
@@ -280,7 +279,6 @@ public final class Exposure implements AutoCloseable {
             claims += by;
             closed |= closes;
             unclaimed = closed && claims == 0;
-            claims += unclaimed ? 1 : 0; // by this
         }
         if (unclaimed && future != null) {
             var _ = future.thenAccept(Message::release);

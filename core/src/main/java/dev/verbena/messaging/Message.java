@@ -95,7 +95,6 @@ public final class Message implements AutoCloseable {
         length = bytes;
         retained = false;
         held = true;
-        moved = false;
         released = false;
     }
 
