@@ -431,6 +431,9 @@ class AddressLookupTest extends Devices {
                             VerbenaException.class,
                             e -> assertThat(e.status()).isEqualTo(Status.IO_TIMEOUT))
                     .hasMessage("The route to 192.0.2.9 was not found within 30 ms");
+            Duration past = Duration.ofSeconds(Long.MIN_VALUE);
+            assertThatThrownBy(() -> forPeer(InetAddress.ofLiteral("192.0.2.9"), past))
+                    .hasMessageContaining("was not found within -");
             network.silent.clear();
             network.lateAnswers = Integer.MAX_VALUE;
             assertThatThrownBy(

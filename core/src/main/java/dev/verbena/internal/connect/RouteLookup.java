@@ -39,7 +39,7 @@ public final class RouteLookup {
         this.control = control;
         this.peer = new InetSocketAddress(peer, ANY_PORT);
         this.limit = limit;
-        this.deadline = System.nanoTime() + TimeUnit.NANOSECONDS.convert(limit);
+        this.deadline = System.nanoTime() + Math.max(0, TimeUnit.NANOSECONDS.convert(limit));
     }
 
     /**
