@@ -99,6 +99,11 @@ public final class Poller implements Pollers {
             IdleStrategy idle,
             @Nullable Thread owner,
             PollerClock clock) {
+        if (owner instanceof PollingThread) { // it could never be polled, nor closed
+            throw new IllegalStateException(
+                    "%s polls for another poller: create this one on another thread, or with Poller.start"
+                            .formatted(owner));
+        }
         this.adapter = Arguments.notNull(adapter, "adapter");
         this.idle = Arguments.notNull(idle, "idle");
         this.clock = clock;
@@ -144,6 +149,7 @@ public final class Poller implements Pollers {
      * @param adapter the device
      * @param idle what {@link #await} does while there is nothing to poll
      * @return the poller, to be closed by this thread
+     * @throws IllegalStateException on the thread of a poller that has its own, as in a handler
      */
     @CheckReturnValue
     public static Poller onThisThread(Adapter adapter, IdleStrategy idle) {
@@ -158,6 +164,7 @@ public final class Poller implements Pollers {
      * @param domain closed by the caller, after the poller
      * @param idle what {@link #await} does while there is nothing to poll
      * @return the poller, to be closed by this thread
+     * @throws IllegalStateException on the thread of a poller that has its own, as in a handler
      */
     @CheckReturnValue
     public static Poller onThisThread(ProtectionDomain domain, IdleStrategy idle) {

@@ -22,6 +22,7 @@ import java.time.temporal.ChronoUnit;
 import java.util.List;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutionException;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 
@@ -38,6 +39,29 @@ class PollerTest {
             poller.execute(() -> done[0] = true);
             assertThat(poller.await(Duration.ofHours(1))).isZero();
             assertThat(done[0]).isTrue();
+        }
+        device.dispose();
+    }
+
+    /** Nobody could poll or close it there. */
+    @Test
+    void aPollingThreadCannotHaveAnother() throws Exception {
+        FakeDevice device = new FakeDevice();
+        try (Adapter adapter = FakeAdapters.open(device);
+                Poller poller = Poller.start(adapter, IdleStrategy.events())) {
+            CompletableFuture<Poller> another = new CompletableFuture<>();
+            poller.execute(
+                    () -> {
+                        try {
+                            another.complete(Poller.onThisThread(adapter, IdleStrategy.busySpin()));
+                        } catch (IllegalStateException e) {
+                            another.completeExceptionally(e);
+                        }
+                    });
+            assertThat(another)
+                    .failsWithin(Duration.ofSeconds(30))
+                    .withThrowableOfType(ExecutionException.class)
+                    .withMessageContaining("create this one on another thread");
         }
         device.dispose();
     }
