@@ -69,18 +69,23 @@ public final class Libraries {
      * ExceptionInInitializerError}.
      */
     public static String problemWithVerbs() {
-        return problemWith(VERBS, "libibverbs1 ibverbs-providers", "libibverbs");
+        return problemWith(
+                VERBS, "_ibv_query_gid_table", "libibverbs1 ibverbs-providers", "libibverbs");
     }
 
     /** As {@link #problemWithVerbs}, for librdmacm, which is needed to connect by IP address. */
     public static String problemWithConnections() {
-        return problemWith(CONNECTIONS, "librdmacm1", "librdmacm");
+        return problemWith(CONNECTIONS, "rdma_establish", "librdmacm1", "librdmacm");
     }
 
-    static String problemWith(String library, String debianPackages, String fedoraPackages) {
+    /** As {@link #problemWithVerbs}; {@code newest} of the functions that are needed. */
+    static String problemWith(
+            String library, String newest, String debianPackages, String fedoraPackages) {
         try {
-            load(library);
-            return "";
+            return load(library).find(newest).isPresent()
+                    ? ""
+                    : "%s is too old, it has no %s: rdma-core 44 or newer is needed"
+                            .formatted(library, newest);
         } catch (IllegalArgumentException e) {
             return ("%s, a library of rdma-core, cannot be loaded: install it with \"apt"
                             + " install %s\" (Debian, Ubuntu) or \"dnf install %s\" (Fedora)")
