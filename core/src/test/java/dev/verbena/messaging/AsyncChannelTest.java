@@ -227,12 +227,13 @@ class AsyncChannelTest {
         MessagingOptions options =
                 SMALL.withConnection(ConnectionOptions.DEFAULTS.withDeadline(LONG.multipliedBy(2)));
         try (FakeFabric fabric = new FakeFabric();
-                Listener _ = listen(fabric);
                 Poller poller = Poller.onThisThread(fabric.adapter, IdleStrategy.busySpin())) {
-            assertThat(MessageChannel.connectAsync(poller, port(PORT), options, null).cancel(false))
-                    .isTrue();
-            int ignored = poller.poll(); // asks
-            Until.holds(() -> poller.poll() >= 0 && poller.counters().channels() == 0);
+            try (Listener _ = listen(fabric)) {
+                var connects = MessageChannel.connectAsync(poller, port(PORT), options, null);
+                assertThat(connects.cancel(false)).isTrue();
+                int ignored = poller.poll(); // asks
+                Until.holds(() -> poller.poll() >= 0 && poller.counters().channels() == 0);
+            }
             requests.forEach(Connector::close);
         }
     }

@@ -21,8 +21,10 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
 import java.time.Duration;
+import java.util.Queue;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
@@ -155,12 +157,20 @@ class RawConnectTest {
 
     @Test
     void aPeerThatSaysNothingHasNoData() {
-        try (Listener silent = listen(request -> {})) {
+        Thread connects = Thread.currentThread();
+        Queue<Connector> requests = new ConcurrentLinkedQueue<>();
+        try (Listener silent =
+                listen(
+                        request -> {
+                            requests.add(request);
+                            connects.interrupt();
+                        })) {
             RawConnection client = create();
-            ConnectionOptions options = with(HELLO).withDeadline(Duration.ofMillis(20));
-            assertThatThrownBy(() -> client.connect(silent.localAddress(), options))
+            assertThatThrownBy(() -> client.connect(silent.localAddress(), with(HELLO)))
                     .isInstanceOf(VerbenaException.class);
+            assertThat(Thread.interrupted()).isTrue();
             assertThat(client.connectionData()).isEmpty();
+            requests.remove().close();
         }
     }
 
