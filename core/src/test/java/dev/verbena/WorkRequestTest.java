@@ -84,6 +84,16 @@ class WorkRequestTest {
     }
 
     @Test
+    void aFlagThatItDoesNotTakeIsNamedAlsoWhereTheQueueIsFull() {
+        while (rig.a.send(CONTEXT, two, OpFlags.NONE).isAccepted()) {
+            continue;
+        }
+        assertThat(rig.a.send(CONTEXT, two, OpFlags.NONE)).isEqualTo(PostResult.FULL);
+        assertThat(rig.a.send(CONTEXT, two, OpFlags.ALLOW_REMOTE_READ))
+                .isEqualTo(PostResult.UNKNOWN_FLAG);
+    }
+
+    @Test
     void anEmptySend() {
         expect(rig.a.send(CONTEXT, new BufferList(1)).status(), 2, SIGNALED, request -> {});
         assertThat(rig.device.sends.getLast().sges()).isEmpty();

@@ -8,11 +8,13 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.verbena.Access;
 import dev.verbena.Adapter;
+import dev.verbena.AdapterEvent;
 import dev.verbena.FakeAdapters;
 import dev.verbena.LoggedMessages;
 import dev.verbena.MemoryRegion;
 import dev.verbena.RemoteMemory;
 import dev.verbena.Status;
+import dev.verbena.Until;
 import dev.verbena.VerbenaException;
 import dev.verbena.internal.verbs.Errno;
 import dev.verbena.internal.verbs.FakeDevice;
@@ -327,6 +329,42 @@ class SharedReceivesTest {
         }
     }
 
+    private static void tick(RawReceives pool, int times) {
+        for (int i = 0; i < times; i++) {
+            pool.tick();
+        }
+    }
+
+    /** Returns how many it keeps when all after the first so many come back. */
+    private static int countAfter(RawReceives pool, int first) {
+        for (int slot = first; slot < pool.count(); slot++) {
+            pool.post(slot).orThrow();
+        }
+        return pool.count();
+    }
+
+    @Test
+    void aPoolShrinksByHalvesEachFiveSecondsWithoutDemand() {
+        try (FakeFabric fabric = new FakeFabric();
+                Poller poller = Poller.onThisThread(fabric.adapter, IdleStrategy.busySpin());
+                RawReceives pool = RawReceives.ofMessages(poller, 64, 2000, 64)) {
+            pool.need(256);
+            pool.busy();
+            pool.busy();
+            assertThat(pool.count()).isEqualTo(256);
+            tick(pool, 50);
+            pool.busy();
+            tick(pool, 50);
+            assertThat(countAfter(pool, 128)).isEqualTo(256);
+            tick(pool, 1);
+            assertThat(countAfter(pool, 128)).isEqualTo(128);
+            tick(pool, 50);
+            assertThat(countAfter(pool, 64)).isEqualTo(128);
+            tick(pool, 1);
+            assertThat(countAfter(pool, 64)).isEqualTo(64);
+        }
+    }
+
     /** Demand that comes back while half of the pool is about to go. */
     @Test
     void aPoolThatIsBusyAgainDoesNotShrink() {
@@ -531,11 +569,23 @@ class SharedReceivesTest {
     void aChannelThatNeedsMoreThanThePoolAlwaysHasGetsAnother() {
         try (OneThread two = new OneThread(OPTIONS, handler)) {
             MessagingOptions more = OPTIONS.withReceives(CREDIT + 1);
+            two.a.receives.need(1000);
+            two.a.receives.busy(); // but it will shrink again
             RawReceives pool = new MessageChannel(two.poller, more, null).receives;
             assertThat(pool).isNotSameAs(two.a.receives);
             assertThat(pool.count()).isEqualTo(CREDIT + 1 + Credits.RESERVE);
             assertThat(new MessageChannel(two.poller, OPTIONS, null).receives)
                     .isSameAs(two.a.receives);
+        }
+    }
+
+    @Test
+    void aPoolThatHasFailedIsNotUsedAgain() {
+        try (OneThread two = new OneThread(OPTIONS, handler)) {
+            two.device.raise(AdapterEvent.Type.SHARED_RECEIVE_QUEUE_FAILED);
+            Until.holds(() -> !two.b.isOpen()); // whose pool was made last
+            assertThat(new MessageChannel(two.pollerOfB, OPTIONS, handler).receives)
+                    .isNotSameAs(two.b.receives);
         }
     }
 

@@ -144,6 +144,17 @@ class CompletionArmingTest {
         awaits(LONG, Status.SUCCESS);
     }
 
+    /** An arm joins those that have not fired, and no others. */
+    @Test
+    void anArmAfterOneThatHasFiredAwaitsWhatItAsksFor() {
+        make(FakeDevice.PLAIN, true);
+        come();
+        assertThat(events.arm(NotifyType.ANY)).isTrue();
+        assertThat(events.arm(NotifyType.ERRORS)).isFalse();
+        assertThat(events.armed()).isEqualTo(NotifyType.ERRORS);
+        awaits(LONG, Status.SUCCESS);
+    }
+
     /** Whatever those after it fire with. */
     @Test
     void aFailureReachesEachCallbackOfTheArmsBeforeIt() {
