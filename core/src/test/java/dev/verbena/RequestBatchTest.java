@@ -225,6 +225,39 @@ class RequestBatchTest {
             }
         }
 
+        @Test
+        void countsAsWhatIsInItWhenItIsPosted() {
+            try (Rig rig = rig()) {
+                RequestBatch batch = writes(rig, DEPTH, OpFlags.SILENT_SUCCESS);
+                batch.post().orThrow();
+                assertThat(rig.poll()).isEmpty();
+                long before = rig.a.counters().requests().bytes();
+                batch.clear();
+                for (int i = 0; i < DEPTH; i++) {
+                    batch.write(i, rig.bytes(8), Rig.REMOTE, 1, OpFlags.NONE).orThrow();
+                }
+                batch.buffers(0, rig.bytes(3)).orThrow();
+                rig.device.running = false;
+                batch.post().orThrow();
+                assertThat(rig.a.counters().requests().bytes() - before)
+                        .isEqualTo(8 * (DEPTH - 1) + 3);
+                assertThat(rig.a.write(9, rig.bytes(8), Rig.REMOTE, 1, OpFlags.NONE))
+                        .as("one more than the queue holds")
+                        .isEqualTo(PostResult.FULL);
+            }
+        }
+
+        @Test
+        void isInlineAlsoWithBuffersThatCameLater() {
+            try (Rig rig = rig()) {
+                RequestBatch batch = new RequestBatch(rig.a, 1);
+                batch.send(1, new BufferList(1), OpFlags.INLINE).orThrow(); // has no bytes to copy
+                batch.buffers(0, rig.bytes(4)).orThrow();
+                batch.post().orThrow();
+                assertThat(rig.device.sends.getLast().inline()).hasSize(4);
+            }
+        }
+
         /** Nobody knows which silent ones have ended, so the queue takes some more. */
         @Test
         void takesSlotsAsSilentSinglePostsDo() {
@@ -372,10 +405,16 @@ class RequestBatchTest {
                 batch.write(1, new BufferList(1).add(gone, 0, 8), Rig.REMOTE, 1, OpFlags.NONE)
                         .orThrow();
                 batch.buffers(0, new BufferList(1)).orThrow();
+                RequestBatch cleared = new RequestBatch(rig.a, 1);
+                cleared.write(2, new BufferList(1).add(gone, 0, 8), Rig.REMOTE, 1, OpFlags.NONE)
+                        .orThrow();
+                cleared.clear();
+                cleared.write(3, new BufferList(1), Rig.REMOTE, 1, OpFlags.NONE).orThrow();
                 gone.close();
                 soonGone.close();
                 batch.post().orThrow();
-                assertThat(rig.poll()).containsExactly("WRITE 1 SUCCESS");
+                cleared.post().orThrow();
+                assertThat(rig.poll()).containsExactly("WRITE 1 SUCCESS", "WRITE 3 SUCCESS");
             }
         }
 
@@ -397,7 +436,11 @@ class RequestBatchTest {
                 assertThat(invalidates.post().status()).isEqualTo(Status.NOT_SUPPORTED);
                 assertThat(rig.device.sends).isEmpty();
                 neither.post().orThrow();
-                assertThat(rig.device.sends).hasSize(1);
+                for (RequestBatch cleared : List.of(reads.clear(), invalidates.clear())) {
+                    cleared.write(3, rig.bytes(8), Rig.REMOTE, 1, OpFlags.NONE).orThrow();
+                    cleared.post().orThrow();
+                }
+                assertThat(rig.device.sends).hasSize(3);
             }
         }
 

@@ -158,6 +158,24 @@ class SharedReceiveQueueTest {
     }
 
     @Test
+    void aPollCallsBackOnce() {
+        SharedReceiveQueue shared = rig.domain.createSharedReceiveQueue(4, 1, called::add);
+        QueuePair c = connectedToA(shared);
+        for (int i = 0; i < 3; i++) {
+            shared.receive(i, rig.bytes(8)).orThrow();
+        }
+        shared.handle().notifyBelow(3, () -> called.add(Status.SUCCESS));
+        for (int i = 0; i < 2; i++) {
+            rig.a.send(10, rig.bytes(1)).orThrow();
+            assertThat(rig.poll()).hasSize(2);
+        }
+        assertThat(called).containsExactly(Status.SUCCESS);
+        c.close();
+        shared.close();
+        rig.close();
+    }
+
+    @Test
     void aCallbackThatFailsChangesNothingOfTheRequestAfterIt() {
         SharedReceiveQueue shared = rig.domain.createSharedReceiveQueue(4, 1, called::add);
         QueuePair c = connectedToA(shared);

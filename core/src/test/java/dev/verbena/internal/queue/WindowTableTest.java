@@ -56,6 +56,19 @@ class WindowTableTest {
         assertThat(window.token()).isEqualTo(7);
     }
 
+    /** What the peer took back was the token of an earlier bind. */
+    @Test
+    void anInvalidateThatIsRefusedLeavesItBound() {
+        Window window = window(FIRST_TOKEN);
+        table.bind(window, queue);
+        table.invalidated(window.token());
+        table.retire(window, false);
+        table.bind(window, queue);
+        table.invalidate(window);
+        table.takeBack(window, OperationType.INVALIDATE);
+        assertThat(window.bound()).isTrue();
+    }
+
     /** Native windows are allocated and freed by a thread that holds the table. */
     @Test
     void whoeverHoldsTheTableHoldsUpNoCompletion() throws Exception {
