@@ -38,6 +38,11 @@ class ConnectFailuresTest extends ConnectorRig {
         request().reject(HELLO);
         assertThat(failure(connecting).status()).isEqualTo(Status.CONNECTION_REFUSED);
         assertThat(connector.connectionData().privateData()).isEqualTo(HELLO);
+        assertThat(failure(() -> connector.localAddress()).status())
+                .as("it has none any more")
+                .isEqualTo(Status.CONNECTION_INVALID);
+        failure(() -> connector.connect(near, new InetSocketAddress(HERE, 7))); // nobody listens
+        assertThat(connector.connectionData().privateData()).isEmpty();
     }
 
     @Test

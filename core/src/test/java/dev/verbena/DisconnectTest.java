@@ -32,10 +32,11 @@ class DisconnectTest extends ConnectorRig {
         BlockingQueue<String> callbacks = new LinkedBlockingQueue<>();
         both[0].onDisconnect(status -> callbacks.add("near " + status.name()));
         both[1].onDisconnect(status -> callbacks.add("far " + status.name()));
+        both[1].onDisconnect(status -> callbacks.add("far, too"));
         both[0].disconnect();
         both[1].disconnect();
-        assertThat(Set.of(callbacks.take(), callbacks.take()))
-                .isEqualTo(Set.of("near SUCCESS", "far CONNECTION_INVALID"));
+        assertThat(Set.of(callbacks.take(), callbacks.take(), callbacks.take()))
+                .isEqualTo(Set.of("near SUCCESS", "far CONNECTION_INVALID", "far, too"));
         both[0].close();
         both[1].close();
         assertThat(callbacks).isEmpty();
