@@ -272,7 +272,6 @@ final class ConnectionActions {
             throw otherwise;
         }
         Identifier old = identifier();
-        bound = false;
         identifier = events.create(machine);
         old.destroy();
         setTrafficClass();
