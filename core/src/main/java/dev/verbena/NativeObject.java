@@ -23,6 +23,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
+import java.util.concurrent.locks.LockSupport;
 import java.util.function.Supplier;
 import java.util.stream.Collectors;
 
@@ -43,6 +44,8 @@ abstract class NativeObject implements AutoCloseable {
     private static final CompletableFuture<Void> DESTROYED =
             CompletableFuture.completedFuture(null);
     private static final int CLOSED = 1 << 31;
+    private static final int MOST_WAITS = 200;
+    private static final long WAIT_NANOSECONDS = TimeUnit.MILLISECONDS.toNanos(10);
     private static final int MOST_NAMED = 4; // in a message
 
     private final NativeObject[] parents;
@@ -79,6 +82,20 @@ abstract class NativeObject implements AutoCloseable {
         return new Teardown(this::describe, this::deviceGone);
     }
 
+    /** The same of a close, which waits a while for memory: it may be the only one that comes. */
+    private Teardown teardownOfClose() {
+        for (int left = MOST_WAITS; ; left--) {
+            try {
+                return teardown();
+            } catch (OutOfMemoryError e) {
+                if (left == 0) {
+                    throw e;
+                }
+                LockSupport.parkNanos(WAIT_NANOSECONDS);
+            }
+        }
+    }
+
     /** Adds the steps that free the native object. Called once, for the last reference. */
     void destroy(Teardown end) {}
 
@@ -100,17 +117,28 @@ abstract class NativeObject implements AutoCloseable {
         releaseParents(parents.length);
     }
 
-    /** Releases the references to the first parents. */
+    /** Releases the references to the first parents. There may be no memory for a teardown. */
     private void releaseParents(int count) {
-        Teardown end = teardown();
-        releaseParents(count, end);
-        end.finish();
+        if (count > 0) {
+            NativeObject parent = parents[count - 1];
+            parent.remove(this);
+            try {
+                parent.release();
+            } finally {
+                releaseParents(count - 1);
+            }
+        }
     }
 
     private void releaseParents(int count, Teardown end) {
         for (int i = 0; i < count; i++) {
-            parents[i].remove(this);
-            end.run(parents[i]::release);
+            NativeObject parent = parents[i];
+            parent.remove(this);
+            try {
+                parent.release();
+            } catch (RuntimeException | Error e) {
+                end.failed(e);
+            }
         }
     }
 
@@ -207,10 +235,13 @@ abstract class NativeObject implements AutoCloseable {
     /** Releases a reference; the last one destroys the native object. */
     final void release() {
         if (((int) STATE.getAndAdd(this, -1) & ~CLOSED) == 1) {
-            Teardown end = teardown();
-            end.run(() -> destroy(end));
-            Throwable failure = end.failure();
-            destroyed(failure);
+            Teardown end = teardownOfClose();
+            try { // and no step of the teardown, which needs memory
+                destroy(end);
+            } catch (RuntimeException | Error e) {
+                end.failed(e);
+            }
+            destroyed(end.failure());
             releaseParents(parents.length, end);
             end.finish();
         }
@@ -372,12 +403,18 @@ abstract class NativeObject implements AutoCloseable {
     public final void close() {
         QueueLock.checkStack();
         checkMayClose();
-        Teardown end = teardown(); // these first: a second close would not do them
-        Runnable shut = () -> shut(end);
-        Runnable release = this::release;
+        Teardown end = teardownOfClose(); // first: a second close would not do what follows
         if (markClosed()) {
-            end.run(shut);
-            end.run(release);
+            try {
+                shut(end);
+            } catch (RuntimeException | Error e) {
+                end.failed(e);
+            }
+            try {
+                release();
+            } catch (RuntimeException | Error e) {
+                end.failed(e);
+            }
         } else {
             closeAgain(end);
         }

@@ -53,7 +53,8 @@ final class FrameBuffers implements AutoCloseable {
 
     private void grow() {
         int first = regions.size() * slab;
-        List<MemoryRegion> more = new ArrayList<>(regions);
+        List<MemoryRegion> more = new ArrayList<>(regions.size() + 1); // room for it first
+        more.addAll(regions);
         int[] numbers = Arrays.copyOf(free, first + slab);
         more.add(domain.allocate((long) slab * bytes, Access.LOCAL_WRITE));
         regions = more;
