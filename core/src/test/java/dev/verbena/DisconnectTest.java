@@ -71,6 +71,19 @@ class DisconnectTest extends ConnectorRig {
     }
 
     @Test
+    void aFlushByTheProgramIsNoFailure() throws Exception {
+        Connector[] both = connected();
+        CompletableFuture<Status> over = new CompletableFuture<>();
+        both[0].onDisconnect(over::complete);
+        near.receive(1, new BufferList(1)).orThrow();
+        near.flush();
+        Completions completions = new Completions(4);
+        Until.holds(() -> queue.poll(completions) > 0);
+        assertThat(completions.status(0)).isEqualTo(Status.CANCELLED);
+        assertThat(over.get(30, TimeUnit.SECONDS)).isEqualTo(Status.SUCCESS);
+    }
+
+    @Test
     void theProvidersReasonIsWhatTheConnectionManagerReported() throws Exception {
         Connector[] both = connected();
         CountDownLatch over = new CountDownLatch(1);
