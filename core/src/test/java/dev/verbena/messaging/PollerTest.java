@@ -8,12 +8,14 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import dev.verbena.Adapter;
 import dev.verbena.FakeAdapters;
 import dev.verbena.LoggedMessages;
+import dev.verbena.UncaughtReports;
 import dev.verbena.internal.verbs.Errno;
 import dev.verbena.internal.verbs.EventWait;
 import dev.verbena.internal.verbs.FakeDevice;
 
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.extension.RegisterExtension;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
@@ -29,6 +31,8 @@ import java.util.concurrent.TimeUnit;
 /** A poller of the caller's own thread. */
 @Timeout(60)
 class PollerTest {
+    @RegisterExtension final UncaughtReports uncaught = new UncaughtReports();
+
     /** Such as the end of a channel, which the caller may wait for. */
     @Test
     void awaitReturnsWhenATaskHasRun() {
@@ -102,6 +106,7 @@ class PollerTest {
                             true));
             poller.close();
             assertThat(runs).containsExactly(2);
+            assertThat(uncaught.reports()).hasSize(1);
         }
         device.dispose();
     }
