@@ -24,6 +24,7 @@ import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.concurrent.locks.LockSupport;
+import java.util.function.BiConsumer;
 import java.util.function.Supplier;
 import java.util.stream.Collectors;
 
@@ -43,6 +44,8 @@ abstract class NativeObject implements AutoCloseable {
 
     private static final CompletableFuture<Void> DESTROYED =
             CompletableFuture.completedFuture(null);
+    private static final BiConsumer<NativeObject, Teardown> RELEASE =
+            (object, _) -> object.release();
     private static final int CLOSED = 1 << 31;
     private static final int MOST_WAITS = 200;
     private static final long WAIT_NANOSECONDS = TimeUnit.MILLISECONDS.toNanos(10);
@@ -132,13 +135,8 @@ abstract class NativeObject implements AutoCloseable {
 
     private void releaseParents(int count, Teardown end) {
         for (int i = 0; i < count; i++) {
-            NativeObject parent = parents[i];
-            parent.remove(this);
-            try {
-                parent.release();
-            } catch (RuntimeException | Error e) {
-                end.failed(e);
-            }
+            parents[i].remove(this);
+            end.run(parents[i], RELEASE);
         }
     }
 
@@ -236,11 +234,7 @@ abstract class NativeObject implements AutoCloseable {
     final void release() {
         if (((int) STATE.getAndAdd(this, -1) & ~CLOSED) == 1) {
             Teardown end = teardownOfClose();
-            try { // and no step of the teardown, which needs memory
-                destroy(end);
-            } catch (RuntimeException | Error e) {
-                end.failed(e);
-            }
+            end.run(this, NativeObject::destroy);
             destroyed(end.failure());
             releaseParents(parents.length, end);
             end.finish();
@@ -405,16 +399,8 @@ abstract class NativeObject implements AutoCloseable {
         checkMayClose();
         Teardown end = teardownOfClose(); // first: a second close would not do what follows
         if (markClosed()) {
-            try {
-                shut(end);
-            } catch (RuntimeException | Error e) {
-                end.failed(e);
-            }
-            try {
-                release();
-            } catch (RuntimeException | Error e) {
-                end.failed(e);
-            }
+            end.run(this, NativeObject::shut);
+            end.run(this, RELEASE);
         } else {
             closeAgain(end);
         }

@@ -7,6 +7,7 @@ import dev.verbena.internal.verbs.Errno;
 
 import org.jspecify.annotations.Nullable;
 
+import java.util.function.BiConsumer;
 import java.util.function.BooleanSupplier;
 import java.util.function.Supplier;
 
@@ -43,6 +44,18 @@ public final class Teardown {
     /** Objects that use this one may have leaked in a teardown of theirs: EBUSY is no failure. */
     public void dependantsLeaked() {
         leaked = true;
+    }
+
+    /**
+     * Runs a step of an object and records what it throws. A step that captures nothing needs no
+     * memory.
+     */
+    public <T> void run(T of, BiConsumer<? super T, Teardown> step) {
+        try {
+            step.accept(of, this);
+        } catch (RuntimeException | Error e) {
+            failed(e);
+        }
     }
 
     /** Runs a step and records what it throws. */
