@@ -39,6 +39,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
+import java.util.function.BiConsumer;
 
 /** Requests and answers: see {@link Calls}. */
 @Timeout(120)
@@ -695,46 +696,46 @@ class CallsTest {
 
     @Test
     void anAnswerWithoutMemoryFailsTheCallAndNotTheChannel() {
-        MessagingOptions large = SMALL.withEagerLimit(1000).withMaxMessage(10_000);
-        try (OneThread two = OneThread.open()) {
-            MessageChannel a = new MessageChannel(two.poller, large, Calls.outgoing());
-            CallHandler handler =
-                    call -> {
-                        two.device.controlError = Errno.ENOMEM;
-                        call.answer(MemorySegment.ofArray(new byte[5000]));
-                    };
-            MessageChannel b = new MessageChannel(two.pollerOfB, large, Calls.answeredBy(handler));
-            ChannelsByHand.connect(a, b);
-            CompletableFuture<String> call = Calls.call(a, text("x"), LONG, CallsTest::string);
-            two.run();
-            assertThat(call)
-                    .failsWithin(Duration.ZERO)
-                    .withThrowableOfType(ExecutionException.class)
-                    .withCauseInstanceOf(CallFailedException.class)
-                    .withMessageContaining("no registered memory for its answer");
-            assertThat(b.isOpen()).isTrue();
-        }
+        answerWithoutMemory(
+                call -> call.answer(MemorySegment.ofArray(new byte[5000])),
+                (call, answering) -> {
+                    assertThat(call)
+                            .failsWithin(Duration.ZERO)
+                            .withThrowableOfType(ExecutionException.class)
+                            .withCauseInstanceOf(CallFailedException.class)
+                            .withMessageContaining("no registered memory for its answer");
+                    assertThat(answering.isOpen()).isTrue();
+                });
     }
 
     /** There may be none for a second one, either. */
     @Test
     void anErrorWithoutMemoryEndsTheChannel() {
+        answerWithoutMemory(
+                call -> call.fail("x".repeat(CallTable.MOST_REASON)),
+                (call, answering) ->
+                        assertThat(answering.closeReason())
+                                .hasMessageContaining("an answer could not be sent")
+                                .extracting(VerbenaException::status)
+                                .isEqualTo(Status.INSUFFICIENT_RESOURCES));
+    }
+
+    /** Answers a call where no memory can be registered; then looks at it, and at the channel. */
+    private static void answerWithoutMemory(
+            CallHandler answer, BiConsumer<CompletableFuture<String>, MessageChannel> look) {
         MessagingOptions large = SMALL.withEagerLimit(1000).withMaxMessage(10_000);
         try (OneThread two = OneThread.open()) {
             MessageChannel a = new MessageChannel(two.poller, large, Calls.outgoing());
             CallHandler handler =
                     call -> {
                         two.device.controlError = Errno.ENOMEM;
-                        call.fail("x".repeat(CallTable.MOST_REASON));
+                        answer.called(call);
                     };
             MessageChannel b = new MessageChannel(two.pollerOfB, large, Calls.answeredBy(handler));
             ChannelsByHand.connect(a, b);
-            var _ = Calls.call(a, text("x"), LONG, CallsTest::string);
+            CompletableFuture<String> call = Calls.call(a, text("x"), LONG, CallsTest::string);
             two.run();
-            assertThat(b.closeReason())
-                    .hasMessageContaining("an answer could not be sent")
-                    .extracting(VerbenaException::status)
-                    .isEqualTo(Status.INSUFFICIENT_RESOURCES);
+            look.accept(call, b);
         }
     }
 
