@@ -46,6 +46,13 @@ final class Inbox {
             long second = Frame.second(frame.buffer());
             byte kind = Frame.kind(first);
             String wrong = wrong(frame, first, second);
+            if (wrong == null && kind == Frame.MESSAGE) { // first: there may be no memory for it
+                message = frame.message();
+                message.arrived(channel, Frame.length(second));
+                if (frame.hasInvalidated()) {
+                    message.reserve();
+                }
+            }
             if (wrong == null && frame.hasInvalidated()) {
                 taken =
                         exposures.takenBack(
@@ -57,13 +64,11 @@ final class Inbox {
             if (wrong != null) {
                 channel.fail(Status.INTERNAL_ERROR, "the peer " + wrong, null);
                 isUsed = false;
-                repost(frame.slot()); // others may share it
+                discard(frame, message); // others may share the receive
                 return;
             }
             outbox.heard(kind == Frame.KEEP_ALIVE);
-            if (kind == Frame.MESSAGE) {
-                message = frame.message();
-                message.arrived(channel, Frame.length(second));
+            if (message != null) {
                 isUsed = !movesIfScarce(message, frame);
             } else {
                 isUsed = false;
@@ -93,7 +98,7 @@ final class Inbox {
             goOn(frame.hasInvalidated() || Frame.notes(first) > 0);
         } catch (Throwable t) { // out of memory, most likely: the channel ends
             if (isUsed) {
-                repost(frame.slot());
+                discard(frame, message);
             }
             throw t;
         }
@@ -128,9 +133,8 @@ final class Inbox {
             return false;
         }
         try {
-            Message next = new Message(frame); // first: it may throw
             message.movesUnasked();
-            leaves(frame, next, false);
+            leaves(frame, message.successor(), false);
             return true;
         } catch (OutOfMemoryError e) {
             return false; // it stays where it is
@@ -224,9 +228,10 @@ final class Inbox {
         if (!taken.reusable()) {
             message.retain();
         }
-        exposures.report(taken, Status.SUCCESS, message);
-        if (!message.retained()) {
-            release(message);
+        try {
+            exposures.report(taken, Status.SUCCESS, message);
+        } finally {
+            handled(message);
         }
     }
 
@@ -237,7 +242,12 @@ final class Inbox {
             }
         } catch (Throwable t) {
             channel.failedInProgram("its handler", t);
+        } finally {
+            handled(message);
         }
+    }
+
+    private void handled(Message message) {
         if (!message.retained()) {
             release(message);
         }
@@ -246,16 +256,15 @@ final class Inbox {
     /** A message is not needed any more. From any thread. */
     void release(Message message) {
         try (var _ = lock.hold()) {
-            Message next = message.successor(); // first: there may be no memory for it
             boolean holds = message.drop();
             if (!holds && !message.endsMove()) {
                 return; // it was released before
             }
             RawMessage frame = message.frame();
             if (frame == null) {
-                Objects.requireNonNull(large).released(message, next);
+                Objects.requireNonNull(large).released(message, message.successor());
             } else if (holds) {
-                leaves(frame, next, message.hasOutlived());
+                leaves(frame, message.successor(), message.hasOutlived());
             }
             if (channel.isOpen()) {
                 credits.returnOne(false);
@@ -274,17 +283,26 @@ final class Inbox {
         }
     }
 
+    /** Nobody gets the message of a frame, if it has one: its receive may be used again. */
+    private void discard(RawMessage frame, @Nullable Message message) {
+        if (message == null) {
+            repost(frame.slot());
+        } else {
+            boolean ignored = message.drop();
+            leaves(frame, message.successor(), false);
+        }
+    }
+
     /** Frees the memory of a message that the program keeps. From any thread. */
     void detach(Message message) {
         try (var _ = lock.hold()) {
             RawMessage frame = message.frame();
             boolean outlived = message.hasOutlived();
-            Message next = frame == null ? message : new Message(frame); // first: it may throw
             if (!message.moves()) {
                 return;
             }
             if (frame != null) {
-                leaves(frame, next, outlived);
+                leaves(frame, message.successor(), outlived);
             } else {
                 Objects.requireNonNull(large).detached(message);
             }
@@ -339,27 +357,26 @@ final class Inbox {
     // ---- the end; under the lock
 
     /**
-     * No more comes: what waits can be received still, without the channel's memory. Only a large
-     * message that the heap has no room for keeps its memory until it is released.
+     * No more comes: what waits can be received still, without the channel's memory. Only what the
+     * heap has no room for keeps its memory until it is released.
      */
     void ended() {
         for (Message message : waiting) {
-            RawMessage frame = message.frame();
-            if (frame != null) {
-                Message next = message.successor(); // first: there may be no memory for it
-                if (message.copyOut()) {
-                    leaves(frame, next, false);
+            if (fitsHeap(message)) {
+                RawMessage frame = message.frame();
+                if (frame != null) {
+                    leaves(frame, message.successor(), false);
+                } else {
+                    Objects.requireNonNull(large).free(message);
                 }
-            } else if (fitsHeap(message)) {
-                Objects.requireNonNull(large).free(message);
             }
         }
         lock.signalAll(changed);
     }
 
-    private static boolean fitsHeap(Message large) {
+    private static boolean fitsHeap(Message message) {
         try {
-            return large.copyOut();
+            return message.copyOut();
         } catch (OutOfMemoryError e) {
             return false;
         }

@@ -25,6 +25,7 @@ public final class Message implements AutoCloseable {
     private boolean released;
     private boolean retained;
     private boolean outlives; // the receives, which were closed
+    private @Nullable Message spare; // takes this one's place if this one is kept
 
     LargeMemory.@Nullable Block block; // where a large message is, or is to be; under the lock
 
@@ -45,15 +46,24 @@ public final class Message implements AutoCloseable {
         return frame;
     }
 
+    /** Makes the object that takes its place if it is kept: later there may be no memory for it. */
+    void reserve() {
+        if (spare == null) {
+            spare = frame == null ? new Message() : new Message(frame);
+        }
+    }
+
     /**
      * What the next message in this place is. Somebody may still have one that was kept, and
-     * release it once more: so its object is not used again.
+     * release it once more: so its object is not used again. Needs no memory.
      */
     Message successor() {
-        if (!retained && scope == null) {
+        if (!retained && !moved && scope == null) {
             return this;
         }
-        return frame == null ? new Message() : new Message(frame);
+        Message next = Objects.requireNonNull(spare);
+        spare = null; // whoever keeps this object does not keep all that follow
+        return next;
     }
 
     /** At the close of its receives: whether the program has it still. */
@@ -87,6 +97,7 @@ public final class Message implements AutoCloseable {
     void arrived(MessageChannel by, int bytes) {
         channel = by;
         if (by.options.tracking) {
+            reserve();
             Arena made = Arena.ofShared();
             payload = payload.reinterpret(made, null);
             scope = made;
@@ -140,6 +151,7 @@ public final class Message implements AutoCloseable {
     /** By the channel, with its lock: as {@link #copyOut}, and the program keeps it. */
     boolean moves() {
         ensureNotReleased();
+        reserve();
         boolean copied = copyOut(); // first: if it fails, the handler's end releases the message
         moved |= copied;
         retained = true;
@@ -152,6 +164,7 @@ public final class Message implements AutoCloseable {
      */
     @SuppressWarnings("MustBeClosedChecker") // the garbage collector frees it
     void movesUnasked() {
+        reserve();
         moved = copyTo(Arena.ofAuto().allocate(length(), Long.BYTES));
     }
 
@@ -236,9 +249,11 @@ public final class Message implements AutoCloseable {
      *
      * @return this message
      * @throws IllegalStateException if it was released
+     * @throws OutOfMemoryError if the heap has no room to keep it: it is not kept
      */
     public Message retain() {
         ensureNotReleased();
+        reserve();
         retained = true;
         return this;
     }
