@@ -69,7 +69,7 @@ public final class Poller implements Pollers {
     private final boolean confined;
     final ConnectionLock lock = new ConnectionLock(this); // of its connections, if it is confined
     final Thread thread; // that polls
-    final Tasks tasks = new Tasks(Poller::report);
+    final Tasks tasks = new Tasks(Uncaught::report);
     private final Tasks.Task wakeUp = new Tasks.Task(() -> {}, false);
     private final PollerQueues queues;
     private final PollerConnections connections = new PollerConnections();
@@ -187,10 +187,10 @@ public final class Poller implements Pollers {
                     }
                 } catch (Throwable t) {
                     failedToPoll = true;
-                    report(t);
+                    Uncaught.report(t);
                 }
                 if (failedToPoll) { // out of memory, most likely: it may be there soon
-                    LockSupport.parkNanos(TICK_NANOSECONDS);
+                    Uncaught.pause(TICK_NANOSECONDS);
                 }
             }
         } finally {
@@ -390,7 +390,7 @@ public final class Poller implements Pollers {
             return 1;
         } catch (Throwable t) { // the other queues go on
             failedToPoll = true;
-            report(t);
+            Uncaught.report(t);
             return 0;
         }
     }
@@ -405,10 +405,6 @@ public final class Poller implements Pollers {
             total += count;
         }
         return total;
-    }
-
-    private static void report(Throwable t) {
-        Uncaught.report("A task of a poller failed. The poller goes on", t);
     }
 
     /**

@@ -120,7 +120,7 @@ final class PollerConnections {
         try {
             client.tick(tickedAt);
         } catch (Throwable t) { // the next tick tries again
-            Uncaught.report("A client of a poller failed. The poller goes on", t);
+            Uncaught.report(t);
         }
     }
 }

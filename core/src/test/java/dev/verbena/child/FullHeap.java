@@ -18,7 +18,8 @@ public final class FullHeap {
         }
     }
 
-    private static Object[] fill() {
+    /** Takes all memory, until nobody has what this returns. */
+    public static Object[] fill() {
         Object[] last = null;
         for (int length = 1 << 16; length > 0; length /= 4) {
             try {

@@ -118,7 +118,7 @@ class MessageCountersTest {
             assertThat(LoggedMessages.of(() -> assertThat(poller.poll()).isZero()))
                     .singleElement()
                     .asString()
-                    .startsWith("A task of a poller failed");
+                    .startsWith("A callback or a task of Verbena failed");
             assertThat(reported).containsExactly(failure);
         } finally {
             Thread.setDefaultUncaughtExceptionHandler(usual);

@@ -8,10 +8,14 @@ import dev.verbena.child.FullHeap;
 import dev.verbena.internal.queue.EventChannel;
 import dev.verbena.messaging.WaitingRequests.Request;
 
+import org.jspecify.annotations.Nullable;
+
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
 
 /** What a channel does while the heap is full. */
 final class WithoutMemory {
@@ -20,11 +24,13 @@ final class WithoutMemory {
 
     private static int done; // of what was to be done with a full heap
     private static boolean failed; // for lack of memory
+    private static volatile Object @Nullable [] filled;
 
     private WithoutMemory() {}
 
     public static void main(String[] arguments) {
         try (OneThread two = OneThread.open()) {
+            System.out.println(failingTask(two)); // the first problem to be reported
             System.out.println(waiters(two));
             System.out.println(ends(two));
             System.out.println(blocks(two));
@@ -44,6 +50,32 @@ final class WithoutMemory {
                         failed = true;
                     }
                 });
+    }
+
+    /** A task of a polling thread fails, and there is no memory to report that. */
+    private static String failingTask(OneThread two) {
+        CountDownLatch goesOn = new CountDownLatch(1);
+        try (Poller poller = Poller.start(two.poller.adapter(), IdleStrategy.events())) {
+            boolean isOver = poller.thread.getState() == Thread.State.TERMINATED;
+            poller.execute(
+                    () -> {
+                        filled = FullHeap.fill();
+                        throw new IllegalStateException();
+                    });
+            while (filled == null) {
+                Thread.onSpinWait();
+            }
+            while (!isOver) { // ended, or waiting for the next round
+                Thread.State state = poller.thread.getState();
+                isOver = state == Thread.State.TIMED_WAITING || state == Thread.State.TERMINATED;
+            }
+            filled = null;
+            poller.execute(goesOn::countDown);
+            return "the thread of a poller goes on: %s, alive: %s"
+                    .formatted(goesOn.await(10, TimeUnit.SECONDS), poller.thread.isAlive());
+        } catch (InterruptedException e) {
+            throw new AssertionError(e);
+        }
     }
 
     /** A request that finds no memory does not count as waiting. */

@@ -22,6 +22,7 @@ class WithoutMemoryTest {
                                 LibIbverbs.class,
                                 Assertions.class))
                 .containsExactly(
+                        "the thread of a poller goes on: true, alive: true",
                         "out of memory: true, 0 waits, then 1024",
                         "out of memory: false, 8 of 8 steps",
                         "out of memory: false, 20 of 20 blocks",

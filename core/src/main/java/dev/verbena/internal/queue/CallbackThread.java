@@ -77,7 +77,7 @@ public final class CallbackThread<M extends EventChannel.Member> {
             }
             if (!channel.closed()) {
                 var _ = Thread.interrupted(); // by a callback: it would not park
-                LockSupport.parkNanos(pause);
+                Uncaught.pause(pause);
                 pause = Math.min(2 * pause, LONGEST_PAUSE);
             }
         }

@@ -13,7 +13,6 @@ import org.jspecify.annotations.Nullable;
 import java.time.Duration;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
-import java.util.concurrent.locks.LockSupport;
 import java.util.function.Consumer;
 
 /**
@@ -63,6 +62,7 @@ public final class AdapterEvents {
         this.device = device;
         this.control = control;
         this.listeners = new EventListeners(device);
+        Uncaught.prepare();
         Threads.CALLBACKS.prepare();
         int made = -1;
         try {
@@ -174,7 +174,7 @@ public final class AdapterEvents {
                 } catch (OutOfMemoryError e) {
                     // For a moment, most likely: what is ready stays ready.
                     Uncaught.report(e);
-                    LockSupport.parkNanos(PAUSE_NANOS);
+                    Uncaught.pause(PAUSE_NANOS);
                 }
             }
         } catch (Throwable t) {

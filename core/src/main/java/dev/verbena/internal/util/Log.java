@@ -10,7 +10,12 @@ import org.jspecify.annotations.Nullable;
  * <p>Never throws, even if the program's logger does: the thread must go on.
  */
 public final class Log {
+    private static final System.Logger.Level ERROR = System.Logger.Level.ERROR;
+
     private Log() {}
+
+    /** Loads this class. */
+    static void prepare() {}
 
     public static void warn(String message, @Nullable Throwable cause) {
         log(System.Logger.Level.WARNING, message, cause);
@@ -21,7 +26,7 @@ public final class Log {
     }
 
     public static void error(String message, Throwable cause) {
-        log(System.Logger.Level.ERROR, message, cause);
+        log(ERROR, message, cause);
     }
 
     private static void log(System.Logger.Level level, String message, @Nullable Throwable cause) {
