@@ -191,14 +191,22 @@ final class Outbox {
             return false;
         }
         channel.counts.waiting();
-        roomChanged();
+        try {
+            roomChanged();
+        } catch (Throwable t) { // out of memory, most likely
+            if (waiting.withdraw(request.future())) {
+                throw t;
+            } // otherwise it was posted
+        }
         return true;
     }
 
     /** Takes a waiting request back; false when it was posted meanwhile. */
     boolean withdraw(CompletableFuture<Void> future) {
         boolean withdrawn = waiting.withdraw(future);
-        roomChanged(); // those behind it may need none
+        if (withdrawn) {
+            roomChanged(); // those behind it may need none
+        }
         return withdrawn;
     }
 

@@ -58,11 +58,13 @@ final class RoomWait {
                         "There was no room for a message within %s: the peer of %s has not released enough messages"
                                 .formatted(Text.time(timeout), channel));
             }
-        } catch (InterruptedException e) {
-            if (withdraw(posted)) {
+        } catch (InterruptedException | Error e) { // there may be no memory to wait
+            if (withdraw(posted)) { // or it would be sent later, from memory that has changed
                 throw e;
             }
-            Thread.currentThread().interrupt();
+            if (e instanceof InterruptedException) {
+                Thread.currentThread().interrupt();
+            }
         }
         // It waits no more: it was posted or refused, or the channel has ended and may be about to
         // say so.

@@ -8,7 +8,6 @@ import org.jspecify.annotations.Nullable;
 
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
-import java.util.Iterator;
 import java.util.Queue;
 import java.util.concurrent.CompletableFuture;
 
@@ -100,18 +99,20 @@ final class WaitingRequests {
         futures -= request.whenPosted() ? 0 : 1;
     }
 
-    /** Takes a request back; false when it was posted meanwhile. */
+    /** Takes a request back; false when it was posted meanwhile. Needs no memory. */
     @SuppressWarnings("ReferenceEquality") // a request is known by its future
     boolean withdraw(CompletableFuture<Void> future) {
-        for (Iterator<Request> all = requests.iterator(); all.hasNext(); ) {
-            Request one = all.next();
+        boolean withdrawn = false;
+        for (int left = requests.size(); left > 0; left--) {
+            Request one = requests.remove();
             if (one.future() == future) {
-                all.remove();
                 removed(one);
-                return true;
+                withdrawn = true;
+            } else {
+                requests.add(one);
             }
         }
-        return false;
+        return withdrawn;
     }
 
     // ---- messages that were refused for lack of room
