@@ -120,7 +120,7 @@ public final class BufferPool extends NativeObject {
             Teardown end = teardown();
             end.failed(t);
             if (made != null) {
-                end.run(made::closeWithDivider);
+                end.run(made, MemoryRegion::closeWithDivider);
             }
             abandon();
             throw t;

@@ -7,8 +7,6 @@ import dev.verbena.internal.events.FlightRecording.AwaitEvent;
 import dev.verbena.internal.queue.EventChannel;
 import dev.verbena.internal.queue.QueueLock;
 import dev.verbena.internal.runtime.Teardown;
-import dev.verbena.internal.verbs.Descriptors;
-import dev.verbena.internal.verbs.DeviceControl;
 
 import org.jspecify.annotations.Nullable;
 
@@ -197,18 +195,7 @@ public final class CompletionChannel extends NativeObject {
         if (adapter.device().gone()) {
             end.dependantsLeaked(); // its completion queues
         }
-        destroy(channel, adapter.device().control(), end);
-    }
-
-    /** Adds the steps that destroy a channel. */
-    static void destroy(EventChannel<?> channel, DeviceControl control, Teardown end) {
-        end.run(channel::free);
-        int answer = control.destroyChannel(channel.address());
-        if (end.check(answer, "ibv_destroy_comp_channel") && answer != 0) {
-            // The library keeps the channel with the queue of a device that is gone; its descriptor
-            // would stay open until the process ends.
-            end.run(() -> Descriptors.close(control.channelDescriptor(channel.address())));
-        }
+        channel.destroy(end);
     }
 
     @Override

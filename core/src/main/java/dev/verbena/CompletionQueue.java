@@ -527,13 +527,13 @@ public final class CompletionQueue extends NativeObject {
 
     @Override
     void shut(Teardown end) {
-        end.run(poller::close);
+        end.run(poller, CompletionPoller::close);
         events.close();
         if (shared == null) {
-            end.run(channel::close);
+            end.run(channel, EventChannel::close);
         }
         if (callbacks != null) {
-            end.run(() -> join(callbacks));
+            end.run(callbacks, CompletionQueue::join);
         }
     }
 
@@ -548,12 +548,12 @@ public final class CompletionQueue extends NativeObject {
         if (!poller.lock().isForeign()) {
             poller.lock().close(); // for a close that an error has cut short: no poll from now on
         }
-        end.run(() -> adapter.device().events().forget(address));
+        end.run(this, queue -> queue.adapter.device().events().forget(queue.address));
         adapter.quirks().remove(events);
         entry.free();
         end.check(control.destroyCq(address), "ibv_destroy_cq");
         if (shared == null) {
-            CompletionChannel.destroy(channel, control, end);
+            channel.destroy(end);
         } else if (owner() != null) {
             shared.unclaim();
         }

@@ -538,8 +538,9 @@ public final class Connector extends NativeObject {
 
     @Override
     void shut(Teardown end) {
+        Runnable close = forClose(this, one -> one.connection.closing(one::release));
         pend(); // the state machine destroys the identifier
-        var _ = connection.call(new ConnectionInput.Close(this::release));
+        close.run();
     }
 
     @Override

@@ -66,7 +66,7 @@ public final class MemoryWindow extends NativeObject {
                 end.check(control.freeWindow(window), FREE);
             }
             if (region != null) {
-                end.run(region::release);
+                end.run(region, MemoryRegion::release);
             }
         }
     }
@@ -322,23 +322,31 @@ public final class MemoryWindow extends NativeObject {
         synchronized (domain.windows()) {
             domain.windows().remove(window);
             // A native window goes before the regions that it may be bound to.
-            pendingFrees.addFirst(new PendingFree(window.address(), region, window.posted()));
+            boolean ignored = forClose(this, MemoryWindow::retire);
             domain.windows().renew(window, 0, window.token());
             freeRetired();
             // The provider may still read a window that an outstanding request names. Then its
             // queue pair frees it.
-            if (!pendingFrees.isEmpty()) {
-                Endpoint queuePair = Objects.requireNonNull(window.queue());
-                for (PendingFree left : pendingFrees) {
-                    if (!queuePair.keep(teardown -> left.free(control, teardown))) {
-                        left.free(control, end);
-                    }
+            while (!pendingFrees.isEmpty()) {
+                boolean kept = forClose(this, MemoryWindow::keepFirst);
+                PendingFree first = pendingFrees.remove();
+                if (!kept) {
+                    first.free(control, end);
                 }
-                pendingFrees.clear();
             }
         }
         region = null; // a late call finds nothing that it could free again
-        end.run(former::finish);
+        end.run(former, Teardown::finish);
+    }
+
+    private boolean retire() {
+        return pendingFrees.offerFirst(new PendingFree(window.address(), region, window.posted()));
+    }
+
+    private boolean keepFirst() {
+        PendingFree first = pendingFrees.element();
+        Endpoint queuePair = Objects.requireNonNull(window.queue());
+        return queuePair.keep(end -> first.free(control, end));
     }
 
     @Override

@@ -7,6 +7,7 @@ import dev.verbena.internal.runtime.Teardown;
 import dev.verbena.internal.runtime.Threads;
 import dev.verbena.internal.util.Fields;
 import dev.verbena.internal.util.Text;
+import dev.verbena.internal.util.Uncaught;
 
 import org.jspecify.annotations.Nullable;
 
@@ -23,8 +24,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
-import java.util.concurrent.locks.LockSupport;
-import java.util.function.BiConsumer;
+import java.util.function.Function;
 import java.util.function.Supplier;
 import java.util.stream.Collectors;
 
@@ -44,8 +44,6 @@ abstract class NativeObject implements AutoCloseable {
 
     private static final CompletableFuture<Void> DESTROYED =
             CompletableFuture.completedFuture(null);
-    private static final BiConsumer<NativeObject, Teardown> RELEASE =
-            (object, _) -> object.release();
     private static final int CLOSED = 1 << 31;
     private static final int MOST_WAITS = 200;
     private static final long WAIT_NANOSECONDS = TimeUnit.MILLISECONDS.toNanos(10);
@@ -85,16 +83,20 @@ abstract class NativeObject implements AutoCloseable {
         return new Teardown(this::describe, this::deviceGone);
     }
 
-    /** The same of a close, which waits a while for memory: it may be the only one that comes. */
-    private Teardown teardownOfClose() {
+    /**
+     * Makes what a close needs, and waits a while for memory: no other close may come.
+     *
+     * @param make captures nothing, or it would need memory before
+     */
+    static <T, R> R forClose(T of, Function<? super T, R> make) {
         for (int left = MOST_WAITS; ; left--) {
             try {
-                return teardown();
+                return make.apply(of);
             } catch (OutOfMemoryError e) {
                 if (left == 0) {
                     throw e;
                 }
-                LockSupport.parkNanos(WAIT_NANOSECONDS);
+                Uncaught.pause(WAIT_NANOSECONDS);
             }
         }
     }
@@ -136,7 +138,7 @@ abstract class NativeObject implements AutoCloseable {
     private void releaseParents(int count, Teardown end) {
         for (int i = 0; i < count; i++) {
             parents[i].remove(this);
-            end.run(parents[i], RELEASE);
+            end.run(parents[i], NativeObject::release);
         }
     }
 
@@ -233,9 +235,9 @@ abstract class NativeObject implements AutoCloseable {
     /** Releases a reference; the last one destroys the native object. */
     final void release() {
         if (((int) STATE.getAndAdd(this, -1) & ~CLOSED) == 1) {
-            Teardown end = teardownOfClose();
+            Teardown end = forClose(this, NativeObject::teardown);
             end.run(this, NativeObject::destroy);
-            destroyed(end.failure());
+            end.run(this, (object, all) -> object.destroyed(all.failure()));
             releaseParents(parents.length, end);
             end.finish();
         }
@@ -268,7 +270,7 @@ abstract class NativeObject implements AutoCloseable {
     /** Closes this object without {@link #shut}: for its adapter, if its owner thread has ended. */
     final void reclaim(Teardown end) {
         if (markClosed()) {
-            end.run(this::release);
+            end.run(this, NativeObject::release);
         }
     }
 
@@ -397,10 +399,13 @@ abstract class NativeObject implements AutoCloseable {
     public final void close() {
         QueueLock.checkStack();
         checkMayClose();
-        Teardown end = teardownOfClose(); // first: a second close would not do what follows
+        Teardown end =
+                forClose(
+                        this,
+                        NativeObject::teardown); // first: a second close would not do what follows
         if (markClosed()) {
             end.run(this, NativeObject::shut);
-            end.run(this, RELEASE);
+            end.run(this, NativeObject::release);
         } else {
             closeAgain(end);
         }

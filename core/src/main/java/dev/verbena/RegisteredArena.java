@@ -283,7 +283,7 @@ public final class RegisteredArena extends NativeObject implements Arena {
     @Override
     synchronized void shut(Teardown end) { // its regions free the memory
         for (MemoryRegion region : regions) {
-            end.run(region::closeWithDivider);
+            end.run(region, MemoryRegion::closeWithDivider);
         }
     }
 

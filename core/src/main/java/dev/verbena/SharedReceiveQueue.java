@@ -375,9 +375,12 @@ public final class SharedReceiveQueue extends NativeObject {
 
     @Override
     void destroy(Teardown end) {
-        end.run(() -> domain.adapter().device().events().forget(address));
-        end.run(() -> domain.adapter().queueDevice().sharedQueues().remove(receives));
-        end.run(memory::free);
+        end.run(this, queue -> queue.domain.adapter().device().events().forget(queue.address));
+        end.run(
+                this,
+                queue ->
+                        queue.domain.adapter().queueDevice().sharedQueues().remove(queue.receives));
+        end.run(memory, NativeMemory::free);
         end.check(control.destroySrq(address), "ibv_destroy_srq");
     }
 

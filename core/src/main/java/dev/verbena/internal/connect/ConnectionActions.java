@@ -566,7 +566,7 @@ final class ConnectionActions {
         bound = false;
         QueuePairHandle released = queuePair;
         if (released != null) {
-            outcome.later(() -> released.release(reusable && released.isFresh()));
+            outcome.release(released, reusable);
             if (wasEstablished) {
                 end(CloseReason.LOCAL);
             }

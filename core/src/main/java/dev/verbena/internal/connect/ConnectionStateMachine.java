@@ -42,6 +42,8 @@ public final class ConnectionStateMachine implements ConnectionEvents.Handler {
     static final class Outcome {
         private static final int MOST_EFFECTS = 8; // allocated before anything changes
 
+        private @Nullable QueuePairHandle released; // before all other effects
+        private boolean reusable;
         private final List<Runnable> effects = new ArrayList<>(MOST_EFFECTS);
 
         /** The future of the step that the caller waits for; null for a call that does not wait. */
@@ -55,6 +57,22 @@ public final class ConnectionStateMachine implements ConnectionEvents.Handler {
 
         void later(Runnable effect) {
             effects.add(effect);
+        }
+
+        /** A queue pair is to be released: first, because what follows may use it again. */
+        void release(QueuePairHandle queuePair, boolean again) {
+            released = queuePair;
+            reusable = again;
+        }
+
+        private void run() {
+            try {
+                if (released != null) {
+                    released.release(reusable && released.isFresh());
+                }
+            } finally {
+                run(0);
+            }
         }
 
         /** Runs the effects from an index on, even if an earlier one throws. */
@@ -116,6 +134,17 @@ public final class ConnectionStateMachine implements ConnectionEvents.Handler {
             throw outcome.failure;
         }
         return outcome.result == null ? CompletableFuture.completedFuture(null) : outcome.result;
+    }
+
+    /** A close of this side, as {@link #call} makes it; to begin, it needs no more memory. */
+    public Runnable closing(Runnable whenClosed) {
+        Supplier<ConnectionInput> input = supply(new ConnectionInput.Close(whenClosed));
+        Outcome outcome = new Outcome();
+        return () -> apply(input, outcome);
+    }
+
+    private static Supplier<ConnectionInput> supply(ConnectionInput input) {
+        return () -> input;
     }
 
     /**
@@ -270,7 +299,7 @@ public final class ConnectionStateMachine implements ConnectionEvents.Handler {
 
     /** Reports an event that has no data besides its trigger. */
     void signal(ConnectionTrigger trigger) {
-        apply(new Signal(trigger));
+        apply(Signal.of(trigger));
     }
 
     // ---- the machine
@@ -279,14 +308,19 @@ public final class ConnectionStateMachine implements ConnectionEvents.Handler {
         return apply(() -> input);
     }
 
+    private Outcome apply(Supplier<? extends @Nullable ConnectionInput> input) {
+        Outcome outcome = new Outcome();
+        apply(input, outcome);
+        return outcome;
+    }
+
     /**
      * Fires an input, if there is one. Then, without the lock, runs its effects, because they may
      * call the code of others.
      *
      * @param input called under the lock
      */
-    private Outcome apply(Supplier<? extends @Nullable ConnectionInput> input) {
-        Outcome outcome = new Outcome();
+    private void apply(Supplier<? extends @Nullable ConnectionInput> input, Outcome outcome) {
         lock.lock();
         try {
             ConnectionInput found = input.get();
@@ -295,9 +329,8 @@ public final class ConnectionStateMachine implements ConnectionEvents.Handler {
             }
         } finally {
             lock.unlock();
-            outcome.run(0);
+            outcome.run();
         }
-        return outcome;
     }
 
     /**
@@ -327,7 +360,7 @@ public final class ConnectionStateMachine implements ConnectionEvents.Handler {
             ConnectionTrigger next = outcome.followedBy;
             outcome.followedBy = null;
             if (next != null) {
-                fire(new Signal(next), outcome);
+                fire(Signal.of(next), outcome);
             }
         }
     }

@@ -41,7 +41,7 @@ public final class Domain {
             }
         }
         for (WindowTable.Lost one : lost) {
-            end.run(one.window()::freeFormer);
+            end.run(one.window(), Window::freeFormer);
         }
     }
 }

@@ -1,6 +1,7 @@
 package dev.verbena.internal.queue;
 
 import dev.verbena.VerbenaException;
+import dev.verbena.internal.runtime.Teardown;
 import dev.verbena.internal.verbs.Descriptors;
 import dev.verbena.internal.verbs.DeviceControl;
 import dev.verbena.internal.verbs.Errno;
@@ -504,6 +505,17 @@ public final class EventChannel<M extends EventChannel.Member> {
         Descriptors.close(eventFd);
         if (joined != NONE) {
             Descriptors.close(joined);
+        }
+    }
+
+    /** Adds the steps that destroy it. */
+    public void destroy(Teardown end) {
+        end.run(this, EventChannel::free);
+        int answer = control.destroyChannel(channel);
+        if (end.check(answer, "ibv_destroy_comp_channel") && answer != 0) {
+            // The library keeps the channel with the queue of a device that is gone; its descriptor
+            // would stay open until the process ends.
+            end.run(this, of -> Descriptors.close(of.control.channelDescriptor(of.channel)));
         }
     }
 }

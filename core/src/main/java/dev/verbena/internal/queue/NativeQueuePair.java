@@ -530,9 +530,9 @@ public abstract class NativeQueuePair extends Endpoint {
 
     /** Closes both queues: every request has ended when this returns. */
     public void close(Teardown end) {
-        end.run(this::endConnecting);
-        end.run(() -> sends.closeAndFinish(closeTimeout()));
-        end.run(this::closeReceives);
+        end.run(this, NativeQueuePair::endConnecting);
+        end.run(this, pair -> pair.sends.closeAndFinish(pair.closeTimeout()));
+        end.run(this, NativeQueuePair::closeReceives);
     }
 
     private void closeReceives() {
@@ -577,17 +577,17 @@ public abstract class NativeQueuePair extends Endpoint {
     public void destroy(Teardown end) {
         closeQueues(); // first: it may throw, and no post may reach what is freed then
         endWatch();
-        end.run(() -> sendCompletions.queuePairs().remove(this));
-        end.run(() -> receiveCompletions.queuePairs().remove(this));
-        end.run(() -> device.events().forget(address));
+        end.run(this, pair -> pair.sendCompletions.queuePairs().remove(pair));
+        end.run(this, pair -> pair.receiveCompletions.queuePairs().remove(pair));
+        end.run(this, pair -> pair.device.events().forget(pair.address));
         if (receives == null) {
-            end.run(() -> receiveCompletions.poller().share(number, this, false));
+            end.run(this, pair -> pair.receiveCompletions.poller().share(pair.number, pair, false));
         }
-        end.run(() -> sendCompletions.poller().release(sendSlot));
-        end.run(() -> receiveCompletions.poller().release(receiveSlot));
-        end.run(memory::free);
+        end.run(this, pair -> pair.sendCompletions.poller().release(pair.sendSlot));
+        end.run(this, pair -> pair.receiveCompletions.poller().release(pair.receiveSlot));
+        end.run(memory, NativeMemory::free);
         // Before the queue pair: rxe waits for the windows that are bound on it.
-        end.run(() -> domain.freeWindows(this, control, end));
+        end.run(this, (pair, all) -> pair.domain.freeWindows(pair, pair.control, all));
         freeRemains(end);
         end.check(control.destroyQp(address), "ibv_destroy_qp");
     }

@@ -9,6 +9,7 @@ import org.jspecify.annotations.Nullable;
 
 import java.util.function.BiConsumer;
 import java.util.function.BooleanSupplier;
+import java.util.function.Consumer;
 import java.util.function.Supplier;
 
 /**
@@ -47,8 +48,8 @@ public final class Teardown {
     }
 
     /**
-     * Runs a step of an object and records what it throws. A step that captures nothing needs no
-     * memory.
+     * Runs a step of an object and records what it throws. A step captures nothing: to make it
+     * needs no memory, of which there may be none.
      */
     public <T> void run(T of, BiConsumer<? super T, Teardown> step) {
         try {
@@ -58,10 +59,10 @@ public final class Teardown {
         }
     }
 
-    /** Runs a step and records what it throws. */
-    public void run(Runnable step) {
+    /** The same, of a step that adds none to this teardown. */
+    public <T> void run(T of, Consumer<? super T> step) {
         try {
-            step.run();
+            step.accept(of);
         } catch (RuntimeException | Error e) {
             failed(e);
         }
