@@ -27,7 +27,7 @@ import java.util.Map;
 @Tag("trust")
 @Timeout(7200)
 class StandInTest {
-    private static final Path SOURCE = Path.of("..", "native-test", "bench", "c", "stand_in.c");
+    private static final Path SOURCES = Path.of("..", "native-test", "bench", "c");
 
     @TempDir Path folder;
 
@@ -76,6 +76,15 @@ class StandInTest {
     }
 
     @Test
+    void aHeapThatRunsOutLosesNoMessageAndLeavesNothing() throws Exception {
+        compile();
+        compileConnectionManager();
+        List<String> tinyHeap = List.of("-Xmx12m", "-XX:+UseSerialGC");
+        int rounds = Trust.size(20, 500);
+        assertThat(run(Map.of(), tinyHeap, HungryOnStandIn.class, rounds)).isEmpty();
+    }
+
+    @Test
     void nothingIsReadOrWrittenWhereItShouldNotBe() throws Exception {
         assumeTrue(Trust.WHOLE, Trust.ONLY_WHOLE);
         compile("-g", "-fno-omit-frame-pointer", "-fsanitize=address,undefined");
@@ -96,6 +105,15 @@ class StandInTest {
     }
 
     private void compile(String... options) throws Exception {
+        compileLibrary("stand_in.c", "libibverbs.so.1", options);
+    }
+
+    private void compileConnectionManager() throws Exception {
+        String others = folder.resolve("libibverbs.so.1").toString();
+        compileLibrary("stand_in_cm.c", "librdmacm.so.1", others);
+    }
+
+    private void compileLibrary(String source, String library, String... options) throws Exception {
         List<String> command =
                 new ArrayList<>(
                         List.of(
@@ -103,16 +121,16 @@ class StandInTest {
                                 "-std=gnu11",
                                 "-fPIC",
                                 "-shared",
-                                "-Wl,-soname,libibverbs.so.1",
+                                "-Wl,-soname," + library,
                                 "-o",
-                                folder.resolve("libibverbs.so.1").toString(),
-                                SOURCE.toString()));
+                                folder.resolve(library).toString(),
+                                SOURCES.resolve(source).toString()));
         command.addAll(List.of(options));
         command.add("-lpthread");
         String output = compiler(command.toArray(String[]::new));
         if (!output.isEmpty()) {
             String sentence =
-                    "The stand-in needs a C compiler and libibverbs-dev: "
+                    "The stand-in needs a C compiler, libibverbs-dev and librdmacm-dev: "
                             + output.lines().findFirst().orElseThrow();
             if (System.getProperty("verbena.headers", "optional").equals("required")) {
                 fail(sentence);
