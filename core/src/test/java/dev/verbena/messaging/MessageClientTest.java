@@ -187,6 +187,27 @@ class MessageClientTest {
         }
     }
 
+    @Test
+    void anAttemptWithoutMemoryIsFollowedByAnother() throws Exception {
+        Time time = new Time();
+        AtomicBoolean fails = new AtomicBoolean(true);
+        try (FakeFabric fabric = new FakeFabric();
+                Poller poller = Poller.start(fabric.adapter, IdleStrategy.events());
+                MessageServer _ = server(poller, 1, channel -> {})) {
+            fabric.device.beforeStep =
+                    step -> {
+                        if (step.equals("createQp") && fails.getAndSet(false)) {
+                            throw new OutOfMemoryError("injected");
+                        }
+                    };
+            try (MessageClient client = client(poller, PAUSES, time, channel -> {})) {
+                time.endPause(poller);
+                assertThat(client.channel(LONG).isOpen()).isTrue();
+                assertThat(client.lastFailure()).isInstanceOf(OutOfMemoryError.class);
+            }
+        }
+    }
+
     /** The client learns that its connector is closed before it learns of the answer. */
     @Test
     void aChannelThatEndsWhileItIsBeingConnectedIsFollowedByANewOne() throws Exception {
