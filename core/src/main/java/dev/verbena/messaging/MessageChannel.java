@@ -135,6 +135,7 @@ public final class MessageChannel extends PolledConnection<SendCallback> {
      *     {@link MessagingException} with CONNECTION_REFUSED when the server refuses with a reason
      *     for now; NOT_SUPPORTED when the peer is no channel of this version; and INVALID_PARAMETER
      *     when the device has no room for what the options ask for
+     * @throws IllegalStateException if the poller was closed, or in a handler or callback
      */
     @CheckReturnValue
     public static MessageChannel connect(
