@@ -395,12 +395,16 @@ public final class Poller implements Pollers {
         }
     }
 
-    /** Hands out what has come to a queue: no more than it may hold. By the polling thread. */
+    /**
+     * Hands out what has come to a queue: no more than it may hold. A poll that takes less than it
+     * could has found the end of that; what comes meanwhile must not hold up tasks. By the polling
+     * thread.
+     */
     int drain(PollerQueue queue) {
         int most = finished ? 0 : 2 * queue.queue().depth(); // of the native queue
         int total = 0;
-        int count = 1;
-        while (count > 0 && total < most && !queue.broken()) {
+        int count = PollerQueue.BATCH;
+        while (count == PollerQueue.BATCH && total < most && !queue.broken()) {
             count = poll(queue);
             total += count;
         }

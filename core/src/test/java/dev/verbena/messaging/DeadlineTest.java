@@ -18,6 +18,7 @@ import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 import java.time.Duration;
+import java.util.concurrent.atomic.AtomicInteger;
 
 /** No deadline comes early, and none is late by more than a few ticks, however seldom one polls. */
 @Timeout(60)
@@ -225,6 +226,33 @@ class DeadlineTest {
             two.pass(Duration.ofHours(1), Duration.ofHours(1));
             assertThat(two.a.isOpen()).isTrue();
             assertThat(two.b.isOpen()).isTrue();
+        }
+    }
+
+    /** It looks at deadlines after what has come, but not after all that comes meanwhile. */
+    @Test
+    void aSlowProgramThatIsKeptBusyComesToItsTasks() {
+        Duration hour = Duration.ofHours(1);
+        MessagingOptions patient = OneThread.SMALL.withTimeout(hour).withKeepAlive(hour);
+        try (OneThread two = new OneThread(patient, (channel, message) -> {})) {
+            RemoteMemory remote = two.announce(two.expose(WRITE, hour));
+            BufferList local = two.bytes("value");
+            AtomicInteger writes = new AtomicInteger();
+            SendCallback next =
+                    new SendCallback() {
+                        @Override
+                        public void ended(MessageChannel channel, Object nothing, Status status) {
+                            two.leap(Duration.ofMillis(250)); // each tick is late
+                            if (writes.incrementAndGet() < 10_000 && channel.isOpen()) {
+                                channel.peerMemory()
+                                        .tryWrite(local, remote, 0, this, null)
+                                        .orThrow();
+                            }
+                        }
+                    };
+            next.ended(two.b, null, Status.SUCCESS);
+            assertThat(two.pollerOfB.poll()).isPositive();
+            assertThat(writes).hasValueLessThan(PollerQueue.BATCH);
         }
     }
 
