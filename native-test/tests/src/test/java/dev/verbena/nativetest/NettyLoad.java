@@ -55,6 +55,7 @@ final class NettyLoad extends ChannelInboundHandlerAdapter implements AutoClosea
                 new Bootstrap()
                         .group(group)
                         .channel(RdmaChannel.class)
+                        .option(ChannelOption.CONNECT_TIMEOUT_MILLIS, SECONDS * 1000)
                         .option(
                                 ChannelOption.WRITE_BUFFER_WATER_MARK,
                                 new WriteBufferWaterMark(LARGE, 2 * LARGE))
