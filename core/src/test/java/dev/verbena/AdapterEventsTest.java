@@ -13,7 +13,9 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.extension.RegisterExtension;
 
 import java.time.Duration;
+import java.util.List;
 import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
@@ -27,6 +29,7 @@ class AdapterEventsTest {
 
     private final FakeDevice device = new FakeDevice();
     @RegisterExtension final UncaughtReports uncaught = new UncaughtReports();
+    private final CompletableFuture<AdapterEvents> made = new CompletableFuture<>();
     private final BlockingQueue<Throwable> reported = uncaught.reports();
 
     @AfterEach
@@ -91,6 +94,67 @@ class AdapterEventsTest {
         Until.reached(known);
         assertThat(told).containsExactly("first");
         events.stop();
+    }
+
+    /** Events of connections, and a task that is due with the first of them. */
+    private BlockingQueue<String> inOrder(int connectionEvents) {
+        BlockingQueue<String> order = new LinkedBlockingQueue<>();
+        device.loopWaits.add(
+                () -> {
+                    made.join().attach(source(() -> order.add("event")));
+                    return 0;
+                });
+        device.loopWaits.add(
+                () -> {
+                    var _ = made.join().timers().after(0, () -> order.add("deadline"));
+                    return 4; // the source is readable
+                });
+        for (int i = 1; i < connectionEvents; i++) {
+            device.loopWaits.add(() -> 4);
+        }
+        made.complete(events());
+        return order;
+    }
+
+    private static AdapterEvents.Source source(Runnable handle) {
+        return new AdapterEvents.Source() {
+            @Override
+            public int descriptor() {
+                return -1;
+            }
+
+            @Override
+            public void handle() {
+                handle.run();
+            }
+
+            @Override
+            public void threadEnded(Throwable cause) {}
+
+            @Override
+            public void close() {}
+        };
+    }
+
+    /** The process was suspended: what has come in time counts. */
+    @Test
+    void deadlinesWaitForWhatHasCome() throws Exception {
+        BlockingQueue<String> order = inOrder(3);
+        for (String next : List.of("event", "event", "event", "deadline")) {
+            assertThat(order.poll(30, TimeUnit.SECONDS)).isEqualTo(next);
+        }
+        made.join().stop();
+    }
+
+    @Test
+    void deadlinesDoNotWaitForever() throws Exception {
+        BlockingQueue<String> order = inOrder(5000);
+        int events = 0;
+        while ("event".equals(order.poll(30, TimeUnit.SECONDS))) {
+            events++;
+        }
+        assertThat(events).isEqualTo(1024);
+        made.join().stop();
     }
 
     @Test

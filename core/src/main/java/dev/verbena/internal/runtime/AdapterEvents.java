@@ -43,6 +43,7 @@ public final class AdapterEvents {
     public static final Duration TIMEOUT = Duration.ofSeconds(10);
 
     private static final long PAUSE_NANOS = 100_000_000;
+    private static final int MOST_IN_A_ROW = 1024; // events before deadlines are looked at
 
     private final String device;
     private final DeviceControl control;
@@ -56,6 +57,7 @@ public final class AdapterEvents {
     private boolean stoppedByItself; // then the thread closes the descriptors at its end
     private volatile @Nullable Throwable endCause; // why the thread ended early
     private volatile boolean deviceFailed;
+    private int eventsInARow; // of the thread
     private boolean deviceEnded; // of the thread: the device brings no events any more
 
     public AdapterEvents(String device, DeviceControl control) {
@@ -202,15 +204,21 @@ public final class AdapterEvents {
         if ((ready & 2) != 0) {
             Descriptors.drain(eventFd);
         }
+        // Any of these may close the last object, and the device with it.
+        if ((ready & 1) != 0) {
+            Uncaught.run(this::takeAndHandle);
+        }
+        // After a pause of the process, an event that came in time still counts, so events go
+        // before deadlines.
+        boolean more = (ready & 4) != 0;
+        eventsInARow = more ? eventsInARow + 1 : 0;
         try {
-            timers.run();
-        } finally { // a task without memory holds up no event
-            // Any of these may close the last object, and the device with it.
-            if (!stopped && (ready & 1) != 0) {
-                Uncaught.run(this::takeAndHandle);
-            }
-            if (!stopped && connections != null && (ready & 4) != 0) {
+            if (connections != null && more && !stopped) {
                 connections.handle();
+            }
+        } finally {
+            if (!stopped && eventsInARow % MOST_IN_A_ROW == 0) {
+                timers.run();
             }
         }
     }
