@@ -538,9 +538,8 @@ public final class Connector extends NativeObject {
 
     @Override
     void shut(Teardown end) {
-        Runnable close = forClose(this, one -> one.connection.closing(one::release));
         pend(); // the state machine destroys the identifier
-        close.run();
+        forClose(this, one -> one.connection.closing(one::release)).run();
     }
 
     @Override

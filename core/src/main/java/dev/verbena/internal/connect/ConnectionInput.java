@@ -8,11 +8,13 @@ import org.jspecify.annotations.Nullable;
 import java.net.InetSocketAddress;
 import java.time.Duration;
 import java.util.Iterator;
-import java.util.List;
-import java.util.stream.Stream;
 
 /** A trigger with what belongs to it: what {@link ConnectionStateMachine} is given. */
-public sealed interface ConnectionInput {
+public sealed interface ConnectionInput
+        permits ConnectionInput.Call,
+                ConnectionInput.Event,
+                ConnectionInput.Failing,
+                ConnectionTrigger {
     /** The row of {@link ConnectionTable}. */
     ConnectionTrigger trigger();
 
@@ -108,15 +110,4 @@ public sealed interface ConnectionInput {
 
     /** Something that fails a step or a request; the caller gets the reason. */
     record Failing(ConnectionTrigger trigger, VerbenaException reason) implements ConnectionInput {}
-
-    /** A trigger without further data. */
-    record Signal(ConnectionTrigger trigger) implements ConnectionInput {
-        private static final List<Signal> ALL =
-                Stream.of(ConnectionTrigger.values()).map(Signal::new).toList();
-
-        /** The signal of a trigger, which needs no memory. */
-        static Signal of(ConnectionTrigger trigger) {
-            return ALL.get(trigger.ordinal());
-        }
-    }
 }

@@ -7,7 +7,6 @@ import dev.verbena.Status;
 import dev.verbena.VerbenaException;
 import dev.verbena.internal.connect.ConnectionInput.Event;
 import dev.verbena.internal.connect.ConnectionInput.Failing;
-import dev.verbena.internal.connect.ConnectionInput.Signal;
 import dev.verbena.internal.connect.ConnectionTable.Transition;
 import dev.verbena.internal.verbs.ConnectionEvent;
 import dev.verbena.internal.verbs.Errno;
@@ -59,7 +58,13 @@ public final class ConnectionStateMachine implements ConnectionEvents.Handler {
             effects.add(effect);
         }
 
-        /** A queue pair is to be released: first, because what follows may use it again. */
+        void throwFailure() {
+            if (failure != null) {
+                throw failure;
+            }
+        }
+
+        /** Releases a queue pair before all other effects: they may use it again. */
         void release(QueuePairHandle queuePair, boolean again) {
             released = queuePair;
             reusable = again;
@@ -130,21 +135,19 @@ public final class ConnectionStateMachine implements ConnectionEvents.Handler {
      */
     public CompletableFuture<Void> call(ConnectionInput.Call call) {
         Outcome outcome = apply(call);
-        if (outcome.failure != null) {
-            throw outcome.failure;
-        }
+        outcome.throwFailure();
         return outcome.result == null ? CompletableFuture.completedFuture(null) : outcome.result;
     }
 
-    /** A close of this side, as {@link #call} makes it; to begin, it needs no more memory. */
+    /** Prepares a close of this side. Running it needs no more memory to begin. */
     public Runnable closing(Runnable whenClosed) {
-        Supplier<ConnectionInput> input = supply(new ConnectionInput.Close(whenClosed));
+        ConnectionInput close = new ConnectionInput.Close(whenClosed);
+        Supplier<ConnectionInput> input = () -> close;
         Outcome outcome = new Outcome();
-        return () -> apply(input, outcome);
-    }
-
-    private static Supplier<ConnectionInput> supply(ConnectionInput input) {
-        return () -> input;
+        return () -> {
+            apply(input, outcome);
+            outcome.throwFailure();
+        };
     }
 
     /**
@@ -299,7 +302,7 @@ public final class ConnectionStateMachine implements ConnectionEvents.Handler {
 
     /** Reports an event that has no data besides its trigger. */
     void signal(ConnectionTrigger trigger) {
-        apply(Signal.of(trigger));
+        apply(trigger);
     }
 
     // ---- the machine
@@ -360,7 +363,7 @@ public final class ConnectionStateMachine implements ConnectionEvents.Handler {
             ConnectionTrigger next = outcome.followedBy;
             outcome.followedBy = null;
             if (next != null) {
-                fire(Signal.of(next), outcome);
+                fire(next, outcome);
             }
         }
     }

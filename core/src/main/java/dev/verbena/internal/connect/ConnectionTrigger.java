@@ -2,8 +2,11 @@ package dev.verbena.internal.connect;
 
 import dev.verbena.internal.verbs.ConnectionEvent;
 
-/** What may happen to a connection: each is a row of {@link ConnectionTable}. */
-enum ConnectionTrigger {
+/**
+ * What may happen to a connection: each is a row of {@link ConnectionTable}. By itself, it is an
+ * input without further data, which needs no memory.
+ */
+enum ConnectionTrigger implements ConnectionInput {
     // ---- calls of this side
 
     /** NdkConnect. */
@@ -84,6 +87,11 @@ enum ConnectionTrigger {
     DRAINED,
     /** No event will confirm a disconnect: rdma_disconnect failed, or the event thread ended. */
     NO_CONFIRMATION;
+
+    @Override
+    public ConnectionTrigger trigger() {
+        return this;
+    }
 
     /** The trigger of an event whose meaning depends on its kind alone. */
     static ConnectionTrigger of(ConnectionEvent.Kind kind) {
