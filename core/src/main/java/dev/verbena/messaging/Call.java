@@ -67,6 +67,7 @@ public final class Call {
      *
      * @return this call
      * @throws IllegalStateException if it was answered, or its handler has returned
+     * @throws OutOfMemoryError if the heap has no room to keep it: it is not kept
      */
     public Call retain() {
         Message ignored = request().retain();

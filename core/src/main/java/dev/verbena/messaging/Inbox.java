@@ -357,26 +357,26 @@ final class Inbox {
     // ---- the end; under the lock
 
     /**
-     * No more comes: what waits can be received still, without the channel's memory. Only what the
-     * heap has no room for keeps its memory until it is released.
+     * No more comes: what waits can be received still, without the channel's memory. Only a large
+     * message that the heap has no room for keeps its memory until it is released.
      */
     void ended() {
         for (Message message : waiting) {
-            if (fitsHeap(message)) {
-                RawMessage frame = message.frame();
-                if (frame != null) {
-                    leaves(frame, message.successor(), false);
-                } else {
+            RawMessage frame = message.frame();
+            if (frame == null) {
+                if (fitsHeap(message)) {
                     Objects.requireNonNull(large).free(message);
                 }
+            } else if (message.copyOut()) {
+                leaves(frame, message.successor(), false);
             }
         }
         lock.signalAll(changed);
     }
 
-    private static boolean fitsHeap(Message message) {
+    private static boolean fitsHeap(Message large) {
         try {
-            return message.copyOut();
+            return large.copyOut();
         } catch (OutOfMemoryError e) {
             return false;
         }

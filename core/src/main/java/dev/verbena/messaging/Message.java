@@ -151,7 +151,9 @@ public final class Message implements AutoCloseable {
     /** By the channel, with its lock: as {@link #copyOut}, and the program keeps it. */
     boolean moves() {
         ensureNotReleased();
-        reserve();
+        if (held) {
+            reserve();
+        }
         boolean copied = copyOut(); // first: if it fails, the handler's end releases the message
         moved |= copied;
         retained = true;
@@ -253,7 +255,9 @@ public final class Message implements AutoCloseable {
      */
     public Message retain() {
         ensureNotReleased();
-        reserve();
+        if (held) {
+            reserve();
+        }
         retained = true;
         return this;
     }

@@ -204,8 +204,12 @@ final class Outbox {
     /** Takes a waiting request back; false when it was posted meanwhile. */
     boolean withdraw(CompletableFuture<Void> future) {
         boolean withdrawn = waiting.withdraw(future);
-        if (withdrawn) {
-            roomChanged(); // those behind it may need none
+        if (withdrawn) { // those behind it may need none
+            try {
+                roomChanged();
+            } catch (Throwable t) {
+                channel.endFor(t);
+            }
         }
         return withdrawn;
     }

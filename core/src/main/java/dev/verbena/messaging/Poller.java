@@ -396,9 +396,9 @@ public final class Poller implements Pollers {
     }
 
     /**
-     * Hands out what has come to a queue: no more than it may hold. A poll that takes less than it
-     * could has found the end of that; what comes meanwhile must not hold up tasks. By the polling
-     * thread.
+     * Hands out what has come to a queue: no more than it may hold. A poll that is not full has
+     * reached the end. Completions that arrive meanwhile wait, so that tasks are not held up. By
+     * the polling thread.
      */
     int drain(PollerQueue queue) {
         int most = finished ? 0 : 2 * queue.queue().depth(); // of the native queue

@@ -58,8 +58,9 @@ final class RoomWait {
                         "There was no room for a message within %s: the peer of %s has not released enough messages"
                                 .formatted(Text.time(timeout), channel));
             }
-        } catch (InterruptedException | Error e) { // there may be no memory to wait
-            if (withdraw(posted)) { // or it would be sent later, from memory that has changed
+        } catch (InterruptedException | Error e) { // the wait itself may find no memory
+            boolean waits = withdraw(posted); // or it would be sent later, from other bytes
+            if (waits || (!posted.isDone() && channel.isOpen())) {
                 throw e;
             }
             if (e instanceof InterruptedException) {
