@@ -84,9 +84,9 @@ abstract class NativeObject implements AutoCloseable {
     }
 
     /**
-     * Makes what a close needs, and waits a while for memory: no other close may come.
+     * Makes what a close needs, and waits a while for memory: there may be no second close.
      *
-     * @param make captures nothing, or it would need memory before
+     * @param make must capture nothing: a capturing lambda would need memory itself
      */
     static <T, R> R forClose(T of, Function<? super T, R> make) {
         for (int left = MOST_WAITS; ; left--) {

@@ -48,8 +48,8 @@ public final class Teardown {
     }
 
     /**
-     * Runs a step of an object and records what it throws. A step captures nothing: to make it
-     * needs no memory, of which there may be none.
+     * Runs a step of an object and records what it throws. Steps must capture nothing, so that
+     * creating them needs no memory.
      */
     public <T> void run(T of, BiConsumer<? super T, Teardown> step) {
         try {
@@ -59,7 +59,7 @@ public final class Teardown {
         }
     }
 
-    /** The same, of a step that adds none to this teardown. */
+    /** The same, for a step that adds no further steps. */
     public <T> void run(T of, Consumer<? super T> step) {
         try {
             step.accept(of);

@@ -2,6 +2,8 @@ package dev.verbena.internal.util;
 
 import org.jspecify.annotations.Nullable;
 
+import java.util.Objects;
+
 /**
  * Logs what no call can report, by the {@link System.Logger} {@code dev.verbena}. The logger is
  * looked up when there is a first message: a process without messages does not initialize its
@@ -10,12 +12,12 @@ import org.jspecify.annotations.Nullable;
  * <p>Never throws, even if the program's logger does: the thread must go on.
  */
 public final class Log {
-    private static final System.Logger.Level ERROR = System.Logger.Level.ERROR;
-
     private Log() {}
 
-    /** Loads this class. */
-    static void prepare() {}
+    /** Loads the classes of an error. */
+    static void prepare() {
+        Objects.requireNonNull(System.Logger.Level.ERROR);
+    }
 
     public static void warn(String message, @Nullable Throwable cause) {
         log(System.Logger.Level.WARNING, message, cause);
@@ -26,7 +28,7 @@ public final class Log {
     }
 
     public static void error(String message, Throwable cause) {
-        log(ERROR, message, cause);
+        log(System.Logger.Level.ERROR, message, cause);
     }
 
     private static void log(System.Logger.Level level, String message, @Nullable Throwable cause) {

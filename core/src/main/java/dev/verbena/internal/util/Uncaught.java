@@ -17,9 +17,16 @@ public final class Uncaught {
         pause(0);
     }
 
-    /** Lets some time pass before the next attempt. Needs no memory, and never throws. */
+    /**
+     * Lets some time pass before the next attempt, also in a thread that was interrupted. Needs no
+     * memory, and never throws.
+     */
     public static void pause(long nanoseconds) {
+        boolean interrupted = Thread.interrupted();
         LockSupport.parkNanos(nanoseconds);
+        if (interrupted) {
+            Thread.currentThread().interrupt();
+        }
     }
 
     /**
