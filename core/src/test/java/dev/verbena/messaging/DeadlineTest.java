@@ -231,7 +231,7 @@ class DeadlineTest {
 
     /** It looks at deadlines after what has come, but not after all that comes meanwhile. */
     @Test
-    void aSlowProgramThatIsKeptBusyComesToItsTasks() {
+    void aSlowBusyProgramStillRunsItsTasks() {
         Duration hour = Duration.ofHours(1);
         MessagingOptions patient = OneThread.SMALL.withTimeout(hour).withKeepAlive(hour);
         try (OneThread two = new OneThread(patient, (channel, message) -> {})) {

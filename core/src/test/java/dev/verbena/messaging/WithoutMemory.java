@@ -65,7 +65,8 @@ final class WithoutMemory {
             while (filled == null) {
                 Thread.onSpinWait();
             }
-            while (!isOver) { // ended, or waiting for the next round
+            long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(10);
+            while (!isOver && System.nanoTime() - end < 0) { // ended, or waiting for the next round
                 Thread.State state = poller.thread.getState();
                 isOver = state == Thread.State.TIMED_WAITING || state == Thread.State.TERMINATED;
             }
