@@ -146,6 +146,7 @@ class ServiceHabitsTest {
                                     }
                                 }
                             });
+            server.eventLoop().submit(() -> {}).sync(); // until then, nothing calls the handler
             client.close().sync();
             assertThat(atServer.next()).isEqualTo("complete");
             assertThat(atServer.next()).isEqualTo("inactive");
