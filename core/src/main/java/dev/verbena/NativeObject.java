@@ -399,10 +399,8 @@ abstract class NativeObject implements AutoCloseable {
     public final void close() {
         QueueLock.checkStack();
         checkMayClose();
-        Teardown end =
-                forClose(
-                        this,
-                        NativeObject::teardown); // first: a second close would not do what follows
+        // First: a second close would not do what follows.
+        Teardown end = forClose(this, NativeObject::teardown);
         if (markClosed()) {
             end.run(this, NativeObject::shut);
             end.run(this, NativeObject::release);

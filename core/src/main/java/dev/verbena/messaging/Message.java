@@ -62,7 +62,7 @@ public final class Message implements AutoCloseable {
             return this;
         }
         Message next = Objects.requireNonNull(spare);
-        spare = null; // whoever keeps this object does not keep all that follow
+        spare = null; // or a message that is kept would keep all that follow
         return next;
     }
 

@@ -33,10 +33,10 @@ import java.util.concurrent.locks.LockSupport;
 
 /**
  * Threads send messages in a process whose heap runs out again and again, whatever the senders, the
- * pollers and the handler are doing then. Whoever gets an OutOfMemoryError goes on, with a new
- * channel if that one has ended. What was sent on a channel that is still open arrives, once and in
- * order; when there is memory again, everybody goes on; and after the close, no native object is
- * left. {@link StandInTest} starts it.
+ * pollers and the handler are doing then. A thread that gets an OutOfMemoryError goes on, with a
+ * new channel if that one has ended. What was sent on a channel that is still open arrives, once
+ * and in order; when there is memory again, every thread goes on; and after the close, no native
+ * object is left. {@link StandInTest} starts it.
  */
 final class HungryOnStandIn {
     private static final MessagingOptions OPTIONS =
